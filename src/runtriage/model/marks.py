@@ -1,0 +1,65 @@
+"""What hangs on a run afterwards, and the difference between what should hang there and what does.
+
+Only our own marks are ever represented here, so nothing else can be written, changed or removed.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+
+class Marks(msgspec.Struct, frozen=True, kw_only=True):
+    """Our marks on one run (or on one experiment), as wanted or as found.
+
+    Attributes
+    ----------
+    tags
+        Our tags, key to value. Keys all start with ``runtriage.``.
+    note
+        Our block of the run note, without the markers; None for no block.
+    files
+        Path below the run's artifact root to content digest. As wanted, the content is in ``contents``.
+    contents
+        Path to bytes, only for wanted marks.
+    """
+
+    tags: dict[str, str] = msgspec.field(default_factory=dict)
+    note: str | None = None
+    files: dict[str, str] = msgspec.field(default_factory=dict)
+    contents: dict[str, bytes] = msgspec.field(default_factory=dict)
+
+
+class WritePlan(msgspec.Struct, frozen=True, kw_only=True):
+    """The changes that turn the marks found into the marks wanted.
+
+    Attributes
+    ----------
+    set_tags, delete_tags
+        Tag changes.
+    set_note
+        New text of our block, or None to leave it as it is.
+    delete_note
+        True to take our block out.
+    put_files
+        Path to content.
+    delete_files
+        Paths of ours to remove.
+    """
+
+    set_tags: dict[str, str] = msgspec.field(default_factory=dict)
+    delete_tags: tuple[str, ...] = ()
+    set_note: str | None = None
+    delete_note: bool = False
+    put_files: dict[str, bytes] = msgspec.field(default_factory=dict)
+    delete_files: tuple[str, ...] = ()
+
+    def __bool__(self) -> bool:
+        """Return True if there is anything to do."""
+        return bool(
+            self.set_tags
+            or self.delete_tags
+            or self.set_note is not None
+            or self.delete_note
+            or self.put_files
+            or self.delete_files
+        )

@@ -1,0 +1,73 @@
+"""What a source of runs promises.
+
+Contract
+--------
+* **Reading never writes.** No schema migration, no cache in the tracker, no touched time stamps.
+* **Listing** yields each run once, deleted runs not at all; paging, retries and rate limits are the source's business
+  and bounded in time. Listing is lazy: nothing is fetched before the first item is asked for.
+* **Reading one run** returns every logged point, in logged order, unsampled, or raises
+  :class:`~runtriage.errors.RunReadError`; what could be read only in part says so in ``notes``. An unknown metric is
+  no error, an unknown run is :class:`~runtriage.errors.RunNotFoundError`.
+* **Sources are safe to use from several threads**; returned objects belong to the caller and are never changed by the
+  source again.
+* **A source that cannot be used at all** raises :class:`~runtriage.errors.SourceError` from the first call that needs it,
+  with what was tried; credentials never appear in messages.
+* **Marks**: ``read_marks`` returns only ours; ``apply`` is idempotent, carries out exactly the plan, re-reads what it must
+  merge with (the note) just before writing, and leaves foreign tags and text byte for byte. Rights are not probed by
+  writing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Protocol, runtime_checkable
+
+from runtriage.model.history import RunHistory, RunInfo
+from runtriage.model.marks import Marks, WritePlan
+
+
+@runtime_checkable
+class HistorySource(Protocol):
+    """A source whose runs can be listed and read."""
+
+    @property
+    def address(self) -> str:
+        """Canonical address, without credentials."""
+        ...
+
+    def list_runs(self) -> Iterator[RunInfo]:
+        """Yield the runs of the source, newest first where the tracker knows an order."""
+        ...
+
+    def find_run(self, run_id: str) -> RunInfo:
+        """Return one run by id, or by its name when that is unique."""
+        ...
+
+    def read(self, info: RunInfo) -> RunHistory:
+        """Return the full history of a run."""
+        ...
+
+    def close(self) -> None:
+        """Release connections and files. May be called twice."""
+        ...
+
+
+@runtime_checkable
+class MarkTarget(Protocol):
+    """A source on which our marks can hang: per run, and on the experiment or project as a whole."""
+
+    def read_marks(self, info: RunInfo) -> Marks:
+        """Return our marks on a run as they are now."""
+        ...
+
+    def apply(self, info: RunInfo, plan: WritePlan) -> None:
+        """Carry out a plan on a run."""
+        ...
+
+    def read_project_marks(self) -> Marks:
+        """Return our marks on the experiment or project (views as tags, the digest as note)."""
+        ...
+
+    def apply_project(self, plan: WritePlan) -> None:
+        """Carry out a plan on the experiment or project."""
+        ...
