@@ -5,7 +5,20 @@ Only our own marks are ever represented here, so nothing else can be written, ch
 
 from __future__ import annotations
 
+import hashlib
+
 import msgspec
+
+OWN_PREFIX = "runtriage."
+"""Every tag key of ours starts with this; nothing else is ever written."""
+
+USER_KEYS = frozenset({"runtriage.contract"})
+"""Keys with our prefix that people write themselves: never part of :class:`Marks`, never changed."""
+
+
+def content_digest(content: bytes) -> str:
+    """Return the digest by which file contents are compared in :attr:`Marks.files`: 16 hex digits of SHA-256."""
+    return hashlib.sha256(content).hexdigest()[:16]
 
 
 class Marks(msgspec.Struct, frozen=True, kw_only=True):
@@ -18,7 +31,7 @@ class Marks(msgspec.Struct, frozen=True, kw_only=True):
     note
         Our block of the run note, without the markers; None for no block.
     files
-        Path below the run's artifact root to content digest. As wanted, the content is in ``contents``.
+        Path below the run's artifact root to :func:`content_digest`. As wanted, the content is in ``contents``.
     contents
         Path to bytes, only for wanted marks.
     """
