@@ -1,0 +1,168 @@
+"""How far a run's binned level is from its cohort's: z per bin, honest for small cohorts and with bad members about.
+
+Symbols
+-------
+======  ===================================================================================
+C       candidates judged together
+R       members they are judged against
+K       roles
+B       bins
+r       level of a candidate minus the cohort's centre, in log units
+s       standard deviation of a new run's r, from the members, shrunk along the run
+======  ===================================================================================
+
+Three statistics are combined by their largest size: the level itself, the level smoothed over five bins, and the change of the
+level since an earlier part of the same run (members treated alike), which does not care how far apart runs of one
+config lie as long as they stay there.
+
+References
+----------
+Smyth (2004), Statistical Applications in Genetics and Molecular Biology 3, art. 3: shrinking variances (here to their own
+running profile). Wallace (1959), Annals of Mathematical Statistics 30, 1124-1130: t to z.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from runtriage.analysis.order_stats import Array, moving_mean, nan_median, shortest_half
+from runtriage.analysis.robust import t_to_z
+
+ANCHORS: tuple[float, ...] = (0.12, 0.25, 0.4, 0.55, 0.7)
+"""Places, as a share of the bins, from which changes are counted."""
+
+_PRIOR_DOF = 4.0
+_MAD_TO_SD = 1.4826
+_CLIP_SD = 4.0
+_SMOOTH = 2
+_CHUNK = 4_000_000
+_SHORTH_SD = np.array([
+    np.nan, np.nan, 1.42, 0.59, 1.142, 0.745, 1.091, 0.835, 1.086, 0.896, 1.091, 0.941, 1.098, 0.975, 1.109, 1.003, 1.118,
+    1.024, 1.128, 1.046, 1.134, 1.061, 1.141, 1.074, 1.15, 1.087, 1.155, 1.098, 1.162, 1.109, 1.167, 1.116, 1.172,
+])
+"""Root mean square width of the shortest half of R standard normal values (100,000 draws each); the limit is 1.349."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Departures:
+    """Departures of C candidates in K roles.
+
+    Attributes
+    ----------
+    z
+        Largest of the three statistics per bin, signed, shape (C, K, B); NaN without a candidate or a cohort.
+    level_z
+        The level statistic alone.
+    r
+        Log level minus centre.
+    centre
+        Cohort's centre, shape (C, K, B).
+    sd
+        Standard deviation used for the level.
+    members
+        Members with data per bin, shape (C, K, B).
+    """
+
+    z: Array
+    level_z: Array
+    r: Array
+    centre: Array
+    sd: Array
+    members: NDArray[np.intp]
+
+
+def departures(candidate: Array, member: Array, use: NDArray[np.bool_], floor: Array, *, trusted: bool) -> Departures:
+    """Measure candidates against members.
+
+    Parameters
+    ----------
+    candidate
+        Log levels, shape (C, K, B).
+    member
+        Log levels, shape (R, K, B).
+    use
+        Which member counts for which candidate, per bin, shape (C, R, B).
+    floor
+        Smallest believable run-to-run standard deviation per role, shape (K,).
+    trusted
+        True when the members are known to be healthy: median and mean square. False: the shortest half, which up to half of
+        the members cannot move.
+
+    Returns
+    -------
+    Departures
+    """
+    c, k, b = candidate.shape
+    per = max(1, _CHUNK // max(1, member.size))
+    parts = [
+        _chunk(candidate[i : i + per], member, use[i : i + per], floor, trusted=trusted) for i in range(0, c, per)
+    ]
+    if not parts:
+        empty = np.empty((0, k, b))
+        return Departures(z=empty, level_z=empty, r=empty, centre=empty, sd=empty, members=np.empty((0, k, b), np.intp))
+    if len(parts) == 1:
+        return parts[0]
+    names = ("z", "level_z", "r", "centre", "sd", "members")
+    return Departures(**{n: np.concatenate([getattr(p, n) for p in parts]) for n in names})
+
+
+def _chunk(candidate: Array, member: Array, use: NDArray[np.bool_], floor: Array, *, trusted: bool) -> Departures:
+    table = np.where(use[:, :, None, :], member[None], np.nan)  # (C, R, K, B)
+    count = np.isfinite(table).sum(axis=1)
+    if trusted:
+        centre = nan_median(table, 1)
+        centre[count == 0] = np.nan
+    else:
+        centre, _ = shortest_half(table, 1)
+    r = candidate - centre
+    deviation = table - centre[:, None]
+    sd, dof = _spread(deviation, floor, trusted=trusted)
+    level_z = t_to_z(r / sd, dof)
+    z = level_z.copy()
+    smooth_r, smooth_d = moving_mean(r, _SMOOTH), moving_mean(deviation, _SMOOTH)
+    smooth_sd, smooth_dof = _spread(smooth_d, floor, trusted=trusted)
+    smooth_z = t_to_z(smooth_r / smooth_sd, smooth_dof)
+    z = np.where((np.abs(smooth_z) > np.abs(z)) & (np.sign(smooth_r) == np.sign(r)), smooth_z, z)
+    bins = r.shape[-1]
+    for anchor in ANCHORS:
+        stop = int(anchor * bins)
+        start = max(0, stop - max(3, bins // 10))
+        if stop - start < 3 or stop + _SMOOTH >= bins:
+            continue
+        after = slice(stop + _SMOOTH, bins)
+        change_r = smooth_r[..., after] - nan_median(smooth_r[..., start:stop], -1)[..., None]
+        change_d = smooth_d[..., after] - nan_median(smooth_d[..., start:stop], -1)[..., None]
+        change_sd, change_dof = _spread(change_d, floor, trusted=trusted)
+        change_z = np.nan_to_num(t_to_z(change_r / change_sd, change_dof))
+        z[..., after] = np.where(np.abs(change_z) > np.abs(z[..., after]), change_z, z[..., after])
+    z = np.where(np.isfinite(r), z, np.nan)
+    return Departures(z=z, level_z=level_z, r=r, centre=centre, sd=sd, members=count)
+
+
+def _spread(deviation: Array, floor: Array, *, trusted: bool) -> tuple[Array, Array]:
+    """Standard deviation of a new run about the centre and its degrees of freedom, from deviations (C, R, K, B)."""
+    count = np.isfinite(deviation).sum(axis=1)
+    low = floor[:, None]
+    if trusted:
+        size = np.abs(deviation)
+        flat = np.moveaxis(size, 1, 2).reshape(size.shape[0], size.shape[2], -1)
+        limit = _CLIP_SD * np.maximum(_MAD_TO_SD * nan_median(flat, -1), floor)
+        clipped = np.minimum(size, limit[:, None, :, None])
+        total = np.nansum(clipped**2, axis=1)
+        variance = total / np.maximum(count - 1, 1)
+        dof = np.maximum(count - 1, 0).astype(np.float64)
+    else:
+        _, width = shortest_half(deviation, 1)
+        expected = np.where(count < _SHORTH_SD.size, _SHORTH_SD[np.minimum(count, _SHORTH_SD.size - 1)], 1.2)
+        variance = (width / expected) ** 2
+        dof = np.maximum(0.37 * (count - 1), 0.0)
+    known = count >= 2
+    variance = np.where(known, variance, np.nan)
+    profile = moving_mean(variance, max(2, deviation.shape[-1] // 10))
+    shrunk = (_PRIOR_DOF * profile + dof * np.nan_to_num(variance)) / (_PRIOR_DOF + np.where(known, dof, 0.0))
+    centre_error = np.where(count > 0, 1.57 / np.maximum(count, 1), np.nan)
+    sd = np.sqrt(shrunk * (1.0 + centre_error) + low**2)
+    return np.where(known, sd, np.nan), _PRIOR_DOF + dof

@@ -1,0 +1,166 @@
+"""The level of the loss against the cohort's: steps, slow rises, early saturation, constant factors."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from runtriage.analysis.form import Form, RunView, rows_against_centre
+from runtriage.analysis.locate import episode, locate, middle, ramp_start
+from runtriage.analysis.order_stats import Array, moving_mean
+from runtriage.model.vocab import Explanation, FindingKind, Outcome, Role
+
+_PERSIST = 3
+_SCOPE_JUMP = 0.62
+_FACTOR_SPREAD = 0.25
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Change:
+    """A departure of the loss, measured: places in bins, rows and steps; sizes in log units."""
+
+    bin: int
+    row: int
+    step: int
+    is_step: bool
+    jump: float
+    final: float
+    rise: float
+    norm_jump: float
+    constant: bool
+    z: float
+    detected: int
+
+
+def detect(view: RunView) -> list[Form]:
+    """Report the first lasting departure of the loss from the cohort, upwards and else downwards."""
+    z = view.z.get(Role.LOSS)
+    if z is None or not view.has_cohort:
+        return []
+    last = int(np.flatnonzero(np.isfinite(z))[-1]) + 1 if np.isfinite(z).any() else 0
+    up = episode(z[:last], view.level_limit, _PERSIST, 1)
+    if up is not None:
+        return [_upward(view, _measure(view, up[0], last, 1), up, last)]
+    down = episode(z[:last], view.level_limit, _PERSIST, -1)
+    if down is not None and down[0] > 2:
+        return [_downward(view, _measure(view, down[0], last, -1))]
+    return []
+
+
+def _measure(view: RunView, at: int, last: int, sign: int) -> _Change:
+    step, rows = rows_against_centre(view, Role.LOSS)
+    r, edges, bins = view.r[Role.LOSS], view.axis.edges, view.axis.bins
+    back = max(4, min(6, bins // 8))
+    tail = max(3, bins // 10)
+    before = middle(r, at - 8, max(1, at - 2)) if at > 2 else 0.0
+    final = middle(r, max(at, last - tail), last) - before
+    # the largest single move of the level decides where to look: a smooth start may hide the step that follows it
+    moves = np.array([middle(r, b, b + 3) - middle(r, b - 4, b - 1) if b > 4 else 0.0 for b in range(at, last)]) * sign
+    wanted = 0.5 * max(abs(final), 0.1)
+    if moves.size and moves.max() > wanted and not (moves[:3] > wanted).any():
+        at += int(moves.argmax())
+        before = middle(r, at - 8, max(1, at - 2))
+        final = middle(r, max(at, last - tail), last) - before
+    lo, hi = np.searchsorted(step, [edges[max(0, at - back)], edges[min(bins, at + back)]])
+    onset = locate(rows, int(lo), int(hi))
+    k, n = onset.index, rows.size
+    past = rows[max(0, k - 60) : k]
+    jump = middle(rows, k, k + max(12, n // 100)) - middle(rows, k - 60, k) if np.isfinite(past).sum() > 4 else 0.0
+    level = view.sketch.level[Role.LOSS]
+    rise = middle(level, max(at, last - tail), last) - middle(level, at - 3, at + 1)
+    norm_jump = 0.0
+    if Role.GRAD_NORM in view.r:
+        norm_step, norm = rows_against_centre(view, Role.GRAD_NORM)
+        g = int(np.searchsorted(norm_step, step[min(k, n - 1)]))
+        norm_jump = max(middle(norm, g, g + 10), middle(norm, g, g + 40)) - middle(norm, g - 60, g)
+    z = view.z[Role.LOSS][at:last]
+    return _Change(
+        bin=at, row=k, step=int(step[min(k, n - 1)]), is_step=onset.is_step, jump=jump, final=final, rise=rise,
+        norm_jump=norm_jump, constant=abs(final - jump) < _FACTOR_SPREAD * abs(jump),
+        z=float(np.nanmax(z * sign)) * sign if z.size else 0.0, detected=int(edges[at]),
+    )
+
+
+def data_switch_near(view: RunView, step: int) -> bool:
+    """Tell whether the log announces another data source within 1 % of the run (at least five rows) of a step."""
+    source = view.run.by_role.get(Role.DATA_SOURCE)
+    if source is None or source.step.size < 2:
+        return False
+    changed = np.flatnonzero(np.diff(source.value) != 0) + 1
+    cadence = float(np.median(np.diff(source.step)))
+    reach = max(5.0 * cadence, 0.01 * view.axis.span)
+    return bool(changed.size and (np.abs(source.step[changed] - step) <= reach).any())
+
+
+def _upward(view: RunView, change: _Change, hot: tuple[int, int], last: int) -> Form:
+    explained = Explanation.DATA_SWITCH if data_switch_near(view, change.step) else None
+    back_at = hot[1]
+    returned = back_at < last and abs(middle(view.r[Role.LOSS], last - 3, last)) < 0.35 * max(
+        middle(view.r[Role.LOSS], hot[0], hot[1]), 1e-9
+    )
+    start_level = middle(view.sketch.rows[Role.LOSS][1], 0, max(5, view.sketch.rows[Role.LOSS][1].size // 50))
+    now = middle(view.sketch.rows[Role.LOSS][1], change.row - 60, max(change.row, 1))
+    way_back = change.final > 0.5 * max(start_level - now, 0.2)
+    kind, start, rank, outcome = FindingKind.DIVERGENCE, change.step, 9, Outcome.ONGOING
+    early = change.bin <= 3 or change.step - view.axis.edges[0] < 0.04 * view.axis.span
+    sharp = change.jump > 0.4 * max(change.final, 0.05)
+    if early:
+        kind, start, rank = FindingKind.PLATEAU, int(view.axis.edges[0]), 16
+    elif change.jump > _SCOPE_JUMP and change.constant and abs(change.norm_jump) < 0.35 * change.jump:
+        kind, rank = FindingKind.SCOPE_CHANGE, 7
+    elif sharp and (way_back or (change.final > 0.3 and change.norm_jump > 0.9)) and explained is None:
+        kind, rank, outcome = FindingKind.LOSS_SPIKE, 8, Outcome.DIVERGED
+    elif change.is_step and change.jump > 0.5 * change.final and change.jump > 0:
+        kind, rank = FindingKind.STEP_UP, 14
+    else:
+        reach = max(0, change.bin - int(0.35 * view.axis.bins))
+        begun = ramp_start(view.axis.mid[reach:last], moving_mean(view.r[Role.LOSS], 1)[reach:last])
+        start = min(int(begun), change.step)
+        if change.rise < max(0.04, 0.3 * change.final):
+            kind, rank = FindingKind.PLATEAU, 16
+    if returned:
+        outcome = Outcome.RECOVERED
+    return Form(
+        kind=kind, role=Role.LOSS, start=start, detected=change.detected if kind != FindingKind.PLATEAU else max(start, change.detected),
+        peak=int(view.axis.mid[min(last - 1, change.bin + int(np.nanargmax(view.z[Role.LOSS][change.bin : last])))]),
+        end=int(view.axis.edges[back_at]) if returned else None, z=change.z, p=view.p_level(change.z), outcome=outcome,
+        explained_by=explained, rank=rank,
+        evidence=(
+            f"loss x {np.exp(change.final):.3g} against {view.members} runs of the same config, z {change.z:.1f}",
+            f"x {np.exp(change.jump):.3g} within a few rows of step {change.step}" if change.is_step
+            else f"builds up gradually from about step {start}",
+        ),
+        measures={
+            "jump": change.jump, "final": change.final, "rise": change.rise, "norm_jump": change.norm_jump,
+            "from_start": float(early), "lr_ratio": _lr_ratio(view), "is_step": float(change.is_step),
+        },
+    )
+
+
+def _downward(view: RunView, change: _Change) -> Form:
+    explained = Explanation.DATA_SWITCH if data_switch_near(view, change.step) else None
+    kind, rank = FindingKind.STEP_DOWN, 15
+    if change.jump < -_SCOPE_JUMP and change.constant:
+        kind, rank = FindingKind.SCOPE_CHANGE, 7
+    elif not change.is_step and change.jump > 0.5 * change.final:
+        kind, rank = FindingKind.BASELINE_DRIFT, 20
+    return Form(
+        kind=kind, role=Role.LOSS, start=change.step, detected=change.detected, peak=change.step, z=change.z,
+        p=view.p_level(change.z), outcome=Outcome.ONGOING, explained_by=explained, rank=rank,
+        evidence=(f"loss x {np.exp(change.final):.3g} against {view.members} runs of the same config, z {change.z:.1f}",),
+        measures={"jump": change.jump, "final": change.final, "norm_jump": change.norm_jump},
+    )
+
+
+def _lr_ratio(view: RunView) -> float:
+    """Median log ratio of the early lr to the cohort's schedule; 0.0 when either is not known."""
+    lr = view.run.by_role.get(Role.LR)
+    if lr is None or view.schedule is None:
+        return 0.0
+    n = max(20, lr.value.size // 20)
+    step, value = lr.step[:n].astype(np.float64), lr.value[:n]
+    good = np.isfinite(value) & (value > 0)
+    if not good.any():
+        return 0.0
+    return float(np.median(np.log(value[good]) - np.interp(step[good], *view.schedule)))

@@ -1,0 +1,121 @@
+"""The level of the grad norm (and of the update ratio and parameter norm) against the cohort's."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from runtriage.analysis.form import Form, RunView, rows_against_centre
+from runtriage.analysis.locate import Onset, episode, locate, middle, ramp_start
+from runtriage.analysis.order_stats import moving_mean, runs_true
+from runtriage.model.vocab import FindingKind, Outcome, Role
+
+_PERSIST = 3
+_VANISHED = -1.2
+_EXPLODED = 1.4
+
+
+def detect(view: RunView) -> list[Form]:
+    """Report a grad norm that vanishes, or the first lasting departure of its level; else one of the slower norms."""
+    if not view.has_cohort:
+        return []
+    found: list[Form] = []
+    if Role.GRAD_NORM in view.z:
+        gone = _vanishing(view)
+        moved = _moved(view, Role.GRAD_NORM)
+        found += [f for f in (gone, moved) if f is not None and not (f is moved and gone is not None)]
+    for role in (Role.UPDATE_RATIO, Role.PARAM_NORM):
+        if role in view.z and (form := _moved(view, role)) is not None:
+            found.append(form)
+    return found
+
+
+def _vanishing(view: RunView) -> Form | None:
+    r, level_z = view.r[Role.GRAD_NORM], view.z[Role.GRAD_NORM]
+    bins = view.axis.bins
+    for a, b in runs_true(np.nan_to_num(r) < _VANISHED):
+        if b - a < max(3, bins // 8) or np.nanmedian(level_z[a:b]) > -3.0:
+            continue
+        loss = view.z.get(Role.LOSS)
+        loss_up = bool(np.nanmedian(loss[a:b]) > 1.5) if loss is not None and np.isfinite(loss[a:b]).any() else True
+        if not loss_up and np.nanmin(r[a:b]) > -4.0:
+            continue
+        start = int(view.axis.edges[0])
+        if a > 2:
+            step, rows = rows_against_centre(view, Role.GRAD_NORM)
+            stop = int(np.searchsorted(step, view.axis.edges[a]))
+            normal = np.flatnonzero(np.nan_to_num(moving_mean(rows[:stop], 2), nan=-9.0) > -0.3)
+            start = int(step[min(normal[-1] + 1, step.size - 1)]) if normal.size else start
+        z = float(np.nanmin(level_z[a:b]))
+        return Form(
+            kind=FindingKind.VANISHING_GRADIENT, role=Role.GRAD_NORM, start=start, detected=int(view.axis.edges[a]),
+            peak=int(view.axis.mid[a + int(np.nanargmin(r[a:b]))]), z=z, p=view.p_level(z), outcome=Outcome.ONGOING, rank=11,
+            evidence=(f"grad norm x {np.exp(np.nanmedian(r[a:b])):.2g} of the cohort's for {b - a} of {bins} bins",),
+            measures={"depth": float(np.nanmin(r[a:b])), "from_start": float(a <= 2), "loss_up": float(loss_up)},
+        )
+    return None
+
+
+def _moved(view: RunView, role: str) -> Form | None:
+    z, r, edges, bins = view.z[role], view.r[role], view.axis.edges, view.axis.bins
+    if not np.isfinite(z).any():
+        return None
+    last = int(np.flatnonzero(np.isfinite(z))[-1]) + 1
+    ups, downs = (episode(z[:last], view.level_limit, _PERSIST, s) for s in (1, -1))
+    hit = min((e for e in (ups, downs) if e is not None), default=None)
+    if hit is None:
+        return None
+    a = hit[0]
+    back, tail = max(4, min(6, bins // 8)), max(3, bins // 10)
+    step, rows = rows_against_centre(view, role)
+    lo, hi = np.searchsorted(step, [edges[max(0, a - back)], edges[min(bins, a + back)]])
+    onset = locate(rows, int(lo), int(hi))
+    k, n = onset.index, rows.size
+    jump = middle(rows, k, k + max(12, n // 100)) - middle(rows, k - 60, k)
+    late = middle(r, max(a, last - tail), last) - (middle(r, a - 8, a - 2) if a > 2 else 0.0)
+    extreme = float(z[a:last][np.nanargmax(np.abs(z[a:last]))])
+    kind, rank, outcome = FindingKind.BASELINE_DRIFT, 20, Outcome.ONGOING
+    start = int(step[min(k, n - 1)])
+    if role == Role.GRAD_NORM and a > 2:
+        kind, rank, outcome, start = _kind(view, a, onset, jump, late, start)
+    if kind == FindingKind.BASELINE_DRIFT:
+        start = int(edges[0]) if a <= 2 else _drift_start(view, role, a, last, onset, jump, late, start)
+    return Form(
+        kind=kind, role=role, start=start, detected=int(edges[a]), peak=int(view.axis.mid[a]), z=extreme,
+        p=view.p_level(extreme), outcome=outcome, rank=rank,
+        evidence=(f"{role} x {np.exp(late):.3g} against {view.members} runs of the same config, z {extreme:.1f}",),
+        measures={"jump": jump, "late": late, "from_start": float(a <= 2), "attention": _attention(view, a)},
+    )
+
+
+def _kind(
+    view: RunView, a: int, onset: Onset, jump: float, late: float, start: int
+) -> tuple[FindingKind, int, Outcome, int]:
+    """Tell a constant factor (a matter of logging) from an explosion, by what else moved."""
+    others = [(Role.UPDATE_RATIO, 0.15), (Role.LOSS, 0.03)]
+    calm = all(
+        abs(middle(view.r[o], a + 1, a + 5) - middle(view.r[o], a - 6, a - 1)) < limit for o, limit in others if o in view.r
+    )
+    layers = [o for o in view.r if o.startswith(Role.LAYER_GRAD_NORM)]
+    calm = calm and all(abs(middle(view.r[o], a + 1, a + 6) - middle(view.r[o], a - 7, a - 1)) < 0.35 for o in layers)
+    if abs(jump) > 0.4 and abs(late - jump) < 0.35 * abs(jump) and calm and onset.is_step:
+        return FindingKind.SCOPE_CHANGE, 10, Outcome.ONGOING, start
+    if late > _EXPLODED:
+        return FindingKind.GRAD_SPIKE, 18, Outcome.ONGOING, start
+    return FindingKind.BASELINE_DRIFT, 20, Outcome.ONGOING, start
+
+
+def _drift_start(
+    view: RunView, role: str, a: int, last: int, onset: Onset, jump: float, late: float, start: int
+) -> int:
+    if onset.is_step and abs(jump) > 0.5 * abs(late):
+        return start
+    reach = max(0, a - int(0.35 * view.axis.bins))
+    return min(start, int(ramp_start(view.axis.mid[reach:last], moving_mean(view.r[role], 1)[reach:last])))
+
+
+def _attention(view: RunView, a: int) -> float:
+    """Largest rise of the attention logits over the cohort's in the bins that follow."""
+    r = view.r.get(Role.ATTENTION_LOGIT)
+    if r is None or not np.isfinite(r[a:]).any():
+        return 0.0
+    return float(np.nanmax(r[a:]))

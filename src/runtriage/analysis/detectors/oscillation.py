@@ -1,0 +1,128 @@
+"""A loss that swings back and forth, larger than the cohort's noise, regularly, and without progress."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from runtriage.analysis.form import Form, RunView
+from runtriage.analysis.locate import middle
+from runtriage.analysis.order_stats import Array, moving_mean, runs_true
+from runtriage.analysis.sketch import NOISE
+from runtriage.model.vocab import FindingKind, Outcome, Role
+
+_LARGER = 0.6
+_SHARE, _LAG1 = 0.4, -0.5
+_WINDOW_SHARE, _MIN_WINDOW = 10, 48
+
+
+def detect(view: RunView) -> list[Form]:
+    """Report the first stretch where noise is far above the cohort's and has a period.
+
+    Small-batch noise is irregular and its trend still falls; it is left alone. Without a cohort the noise is compared with the
+    run's own first third, and a falling trend exonerates.
+    """
+    if Role.LOSS not in view.own.residual:
+        return []
+    e = view.own.residual[Role.LOSS]
+    step = view.own.step[f"{Role.LOSS}/1"]
+    noisy = _noisy_bins(view)
+    for a, b in runs_true(noisy):
+        if b - a < 3:
+            continue
+        lo, hi = (int(x) for x in np.searchsorted(step, [view.axis.edges[a], view.axis.edges[b]]))
+        regular, share, lag1 = _regular(e, lo, hi)
+        progress = middle(view.r[Role.LOSS], a, b) < -0.05 if view.has_cohort and Role.LOSS in view.r else _falls(view, lo, hi)
+        if not regular or progress:
+            continue
+        start = _first_swing(view, e, step, lo, hi)
+        larger = _size(view, a, b)
+        return [
+            Form(
+                kind=FindingKind.OSCILLATION, role=Role.LOSS, start=int(start), detected=int(view.axis.edges[a]),
+                peak=int(view.axis.mid[(a + b) // 2]), end=None if b >= view.axis.bins - 1 else int(view.axis.edges[b]),
+                z=_z(view, a, b), p=view.p_level(_z(view, a, b)), rank=4,
+                outcome=Outcome.ONGOING if b >= view.axis.bins - 1 else Outcome.RECOVERED,
+                evidence=(
+                    f"noise of the loss x {np.exp(larger):.2g}, "
+                    f"{share:.0%} of it in one spectral line, correlation of neighbouring rows {lag1:+.2f}",
+                ),
+                measures={"larger": larger, "share": share, "lag1": lag1, "final": middle(view.r[Role.LOSS], a, b) if Role.LOSS in view.r else 0.0},
+            )
+        ]
+    return []
+
+
+def _noisy_bins(view: RunView) -> np.ndarray:
+    role = NOISE + Role.LOSS
+    if view.has_cohort and role in view.z:
+        return (np.nan_to_num(view.z[role]) > view.level_limit) & (np.nan_to_num(view.r[role]) > _LARGER)
+    own = view.sketch.level.get(role)
+    if own is None or not np.isfinite(own).any():
+        return np.zeros(view.axis.bins, dtype=bool)
+    third = own[: max(3, own.size // 3)]
+    past = np.nanmedian(third) if np.isfinite(third).any() else np.nan
+    return np.nan_to_num(own - max(float(past), np.log(0.025))) > np.log(2.5)
+
+
+def _size(view: RunView, a: int, b: int) -> float:
+    role = NOISE + Role.LOSS
+    if role in view.r:
+        return middle(view.r[role], a, b)
+    own = view.sketch.level[role]
+    return middle(own, a, b) - middle(own, 0, max(3, own.size // 3))
+
+
+def _z(view: RunView, a: int, b: int) -> float:
+    role = NOISE + Role.LOSS
+    return float(np.nanmax(view.z[role][a:b])) if role in view.z else float("inf")
+
+
+def _regular(e: Array, lo: int, hi: int) -> tuple[bool, float, float]:
+    """Best spectral share and lowest lag-1 correlation over windows of the stretch; regular when either passes in two."""
+    window = max(_MIN_WINDOW, (hi - lo) // 3)
+    shares, lags = [], []
+    for i in range(lo, max(lo + 1, hi - window + 1), max(1, window // 2)):
+        y = e[i : i + window]
+        y = y[np.isfinite(y)]
+        if y.size < _MIN_WINDOW // 2:
+            continue
+        sd = 1.4826 * np.median(np.abs(y - np.median(y)))
+        y = np.clip(y - np.median(y), -4 * sd, 4 * sd)
+        t = np.linspace(-1.0, 1.0, y.size)
+        y = y - y.mean() - (t @ y) / (t @ t) * t
+        power = np.abs(np.fft.rfft(y * np.hanning(y.size))) ** 2
+        power[:2] = 0.0
+        top = int(power.argmax())
+        shares.append(float(power[max(0, top - 2) : top + 3].sum() / max(power.sum(), 1e-300)))
+        lags.append(float(y[:-1] @ y[1:] / max(y @ y, 1e-300)))
+    if not shares:
+        return False, 0.0, 0.0
+    passed = sum(s > _SHARE or g < _LAG1 for s, g in zip(shares, lags, strict=True))
+    return passed >= max(1, (len(shares) + 1) // 2), float(np.median(shares)), float(np.median(lags))
+
+
+def _falls(view: RunView, lo: int, hi: int) -> bool:
+    value = view.sketch.rows[Role.LOSS][1][lo:hi]
+    value = value[np.isfinite(value)]
+    half = value.size // 2
+    if half < 6:
+        return False
+    sd = 1.4826 * np.median(np.abs(value - np.median(value)))
+    return bool(np.median(value[:half]) - np.median(value[half:]) > 0.25 * sd)
+
+
+def _first_swing(view: RunView, e: Array, step: Array, lo: int, hi: int) -> float:
+    """First row of the swing: where the local size of the residual passes half of what it becomes."""
+    size = moving_mean(np.abs(e), 4)
+    later = middle(size, lo, hi)
+    back = max(0, lo - (hi - lo))
+    calm = np.flatnonzero(size[back:lo] < 0.5 * later)
+    row = back + int(calm[-1]) + 1 if calm.size else lo
+    lr = view.run.by_role.get(Role.LR)
+    if lr is not None and view.schedule is not None:
+        good = np.isfinite(lr.value) & (lr.value > 0)
+        away = np.abs(np.log(lr.value[good]) - np.interp(lr.step[good], *view.schedule)) > 0.1
+        off = lr.step[good][away]
+        if off.size and step[back] <= off[0] <= step[min(hi, step.size) - 1]:
+            return float(off[0])
+    return float(step[min(row, step.size - 1)])

@@ -1,0 +1,126 @@
+"""Sudden rises of single rows or short stretches, in the loss and in the grad norm."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from runtriage.analysis.excursions import JOINT, WIDTHS, shared_steps
+from runtriage.analysis.form import Form, RunView
+from runtriage.analysis.locate import middle
+from runtriage.model.vocab import Explanation, FindingKind, Outcome, Role
+
+RISE: dict[str, float] = {Role.LOSS: 0.1, Role.GRAD_NORM: 0.9}
+"""Smallest rise in log units that is worth a word."""
+
+_LEAD = 2
+_RECOVERED_SHARE = 0.35
+
+
+def detect(view: RunView) -> list[Form]:
+    """Report the first remarkable spike of the loss and of the grad norm."""
+    found: list[Form] = []
+    for role, kind in ((Role.LOSS, FindingKind.LOSS_SPIKE), (Role.GRAD_NORM, FindingKind.GRAD_SPIKE)):
+        hit = _first(view, role)
+        if hit is not None:
+            found.append(_form(view, role, kind, *hit))
+    return found
+
+
+def _first(view: RunView, role: str) -> tuple[int, float, float] | None:
+    """Row, z and p of the first excursion of a role beyond the budget, in any of its channels."""
+    channels = [f"{role}/{w}" for w in WIDTHS] + ([JOINT] if role == Role.LOSS else [])
+    channels = [c for c in channels if c in view.own.z and c in view.tails]
+    if not channels or role not in view.own.residual:
+        return None
+    e = view.own.residual[role]
+    step = view.own.step[f"{role}/1"]
+    lead = max(5, int(np.searchsorted(step, view.axis.edges[min(_LEAD, view.axis.bins)])))
+    usable = np.zeros(e.size, dtype=bool)
+    usable[lead:] = np.nan_to_num(e[lead:]) > RISE[role]
+    if not usable.any():
+        return None
+    budget = view.spike_budget / len(channels)
+    rows: list[tuple[int, float, float]] = []
+    for channel in channels:
+        z, tail = view.own.z[channel], view.tails[channel]
+        strong = np.flatnonzero(usable & (z > tail.anchor))
+        for i in strong:
+            p = tail.p_run(float(z[i]), view.axis.bins)
+            if p <= budget:
+                rows.append((int(i), float(z[i]), p * len(channels)))
+                break
+    if not rows:
+        return None
+    row = min(r[0] for r in rows)
+    near = [r for r in rows if r[0] <= row + 8]
+    return row, max(r[1] for r in near), min(r[2] for r in near)
+
+
+def _form(view: RunView, role: str, kind: FindingKind, row: int, z: float, p: float) -> Form:
+    e, step, unit = view.own.residual[role], view.own.step[f"{role}/1"], view.own.z[f"{role}/1"]
+    n = e.size
+    first = row
+    while first > 1 and unit[first - 1] > 4.0:
+        first -= 1
+    value = view.sketch.rows[role][1]
+    centre = view.centre.get(role)
+    if centre is not None and np.isfinite(centre).any():
+        known = np.isfinite(centre)
+        value = value - np.interp(step, view.axis.mid[known], centre[known])
+    before = middle(value, first - 60, first)
+    stop = min(n, row + 30)
+    peak = row + int(np.nanargmax(e[row:stop]))
+    rise = float(value[peak] - before) if np.isfinite(value[peak]) else float(e[peak])
+    later = value[min(n, peak + max(20, n // 20)) :]
+    later = later[: max(50, n // 5)]
+    settled = later[np.isfinite(later)]
+    stays = float(np.median(settled) - before) if settled.size else 0.0
+    recovered = stays < _RECOVERED_SHARE * max(rise, 1e-9)
+    ends = np.flatnonzero(np.nan_to_num(unit[peak:]) < 3.0)
+    end = int(step[min(n - 1, peak + int(ends[0]))]) if ends.size and recovered else None
+    cadence = float(np.median(np.diff(step))) if n > 1 else 1.0
+    sharing = shared_steps(view.events.get(role, []), float(step[peak]), 1.5 * cadence)
+    holders = sum(bool(x.size) for x in view.events.get(role, []))
+    shared = recovered and holders >= 1 and sharing >= max(1, (holders + 1) // 2)
+    other = _other_z(view, role, float(step[first]), float(step[min(n - 1, peak + 8)]))
+    evidence = [f"{role} x {np.exp(rise):.3g} at step {int(step[peak])}, {z:.1f} local standard deviations"]
+    if other is not None:
+        name = Role.GRAD_NORM if role == Role.LOSS else Role.LOSS
+        evidence.append(f"{name} z {other:.1f} at the same place")
+    if shared:
+        evidence.append(f"{sharing} of {holders} siblings have the same excursion at this step")
+    return Form(
+        kind=kind, role=role, start=int(step[first]), detected=int(step[first]), peak=int(step[peak]), end=end, z=z, p=p,
+        outcome=Outcome.RECOVERED if recovered else Outcome.DIVERGED if role == Role.LOSS else Outcome.ONGOING,
+        explained_by=Explanation.SHARED_BATCH if shared else None,
+        rank=30 if recovered else 8, evidence=tuple(evidence),
+        measures={
+            "rise": rise, "stays": stays, "width": float(max(1, peak - first + 1)), "other_z": other or 0.0,
+            "lead": _lead(view, role, float(step[first])), "recurs": float(_count(view, role, z)),
+        },
+    )
+
+
+def _other_z(view: RunView, role: str, start: float, stop: float) -> float | None:
+    """Largest z of the other role over the span of the spike."""
+    channel = f"{Role.GRAD_NORM if role == Role.LOSS else Role.LOSS}/1"
+    if channel not in view.own.z:
+        return None
+    a, b = np.searchsorted(view.own.step[channel], [start, stop])
+    part = view.own.z[channel][max(0, a - 2) : b + 1]
+    return float(part.max()) if part.size else None
+
+
+def _lead(view: RunView, role: str, start: float) -> float:
+    """Mean z of the grad norm over the ten rows before a loss spike: growth that came first."""
+    channel = f"{Role.GRAD_NORM}/1"
+    if role != Role.LOSS or channel not in view.own.z:
+        return 0.0
+    at = int(np.searchsorted(view.own.step[channel], start))
+    part = view.own.z[channel][max(0, at - 10) : max(0, at - 1)]
+    return float(part.mean()) if part.size else 0.0
+
+
+def _count(view: RunView, role: str, z: float) -> int:
+    """Bins with an excursion of at least half this one's size."""
+    return int((view.own.peak[f"{role}/1"] > 0.5 * z).sum())

@@ -1,0 +1,186 @@
+"""Sudden excursions of single rows: how large, and how often a healthy run of this cohort shows one as large.
+
+A row's residual is taken from the run's own slowly moving level (laid over the cohort's, so that a steep descent is not an
+excursion) and divided by the local noise. What size is remarkable depends on the tail of that noise, which is heavy for small
+batches; so the tail is measured, on the largest excursion per bin of all trusted members, and extrapolated as a power law.
+
+References
+----------
+Weissman (1978), Journal of the American Statistical Association 73, 812-815, eq. 3: extrapolated quantiles of a power tail.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from runtriage.analysis.order_stats import Array, moving_median
+from runtriage.analysis.sketch import Axis, Sketch
+from runtriage.model.vocab import Role
+
+WIDTHS: tuple[int, ...] = (1, 4)
+"""Rows that are averaged: a lone row, and a short stretch."""
+
+JOINT = "joint"
+"""Channel in which loss and grad norm are added, each in its own noise."""
+
+NOISE_FLOOR: dict[str, float] = {Role.LOSS: 0.004, Role.GRAD_NORM: 0.02}
+"""Smallest believable noise in log units: averages over many batches have next to none."""
+
+_HALF_WINDOW = 4
+_SAMPLE = 8192
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Excursions:
+    """Residuals of one run.
+
+    Attributes
+    ----------
+    residual
+        Role to log residual per row, shape (n,).
+    z
+        Channel to standardised excursion per row, shape (n,); rows of the joint channel are those of the loss.
+    step
+        Channel to float64 steps, shape (n,).
+    peak
+        Channel to the largest z per bin, shape (B,); 0 where there is no row.
+    """
+
+    residual: dict[str, Array]
+    z: dict[str, Array]
+    step: dict[str, Array]
+    peak: dict[str, Array]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tail:
+    """Upper tail of the largest excursion in a bin.
+
+    Attributes
+    ----------
+    anchor, exceedance
+        A quantile and the share of bins beyond it.
+    index
+        Power-law index; large for normal noise.
+    """
+
+    anchor: float
+    exceedance: float
+    index: float
+
+    def p_bin(self, z: float) -> float:
+        """Chance that a healthy bin holds an excursion of ``z`` or more."""
+        if z <= self.anchor:
+            return self.exceedance
+        return float(self.exceedance * (z / self.anchor) ** -self.index)
+
+    def p_run(self, z: float, bins: int) -> float:
+        """Chance that a healthy run of ``bins`` bins does."""
+        return float(-np.expm1(bins * np.log1p(-min(self.p_bin(z), 0.999))))
+
+
+def excursions(sketch: Sketch, axis: Axis, centre: dict[str, Array]) -> Excursions:
+    """Standardise the rows of a run.
+
+    Parameters
+    ----------
+    sketch
+        The run.
+    axis
+        Its bins.
+    centre
+        Role to the cohort's level per bin, shape (B,); a role that is missing is detrended by its own level alone.
+    """
+    residual: dict[str, Array] = {}
+    z: dict[str, Array] = {}
+    steps: dict[str, Array] = {}
+    for role, floor in NOISE_FLOOR.items():
+        if role not in sketch.rows:
+            continue
+        step, value = sketch.rows[role]
+        base = _slow_level(sketch.level[role], centre.get(role))
+        noise = moving_median(sketch.noise[role], _HALF_WINDOW)
+        known = np.isfinite(base)
+        if known.sum() < 3 or not np.isfinite(noise).any():
+            continue
+        e = value - np.interp(step, axis.mid[known], base[known])
+        noisy = np.isfinite(noise)
+        sd = np.interp(step, axis.mid[noisy], np.maximum(noise[noisy], floor))
+        residual[role] = e
+        unit = np.nan_to_num(e / sd, nan=0.0, posinf=0.0, neginf=0.0)
+        for width in WIDTHS:
+            channel = f"{role}/{width}"
+            z[channel] = unit if width == 1 else _averaged(unit, width)
+            steps[channel] = step
+    loss, norm = f"{Role.LOSS}/1", f"{Role.GRAD_NORM}/1"
+    if loss in z and norm in z:
+        other = z[norm] if z[norm].size == z[loss].size and np.array_equal(steps[norm], steps[loss]) else None
+        if other is None and steps[norm].size:
+            at = np.clip(np.searchsorted(steps[norm], steps[loss]), 0, steps[norm].size - 1)
+            other = np.where(steps[norm][at] == steps[loss], z[norm][at], 0.0)
+        if other is not None:
+            z[JOINT] = np.minimum(z[loss], 3.0 * np.maximum(other, 0.0)) + np.minimum(other, 3.0 * np.maximum(z[loss], 0.0))
+            steps[JOINT] = steps[loss]
+    peak = {channel: _block_max(steps[channel], rows, axis.edges) for channel, rows in z.items()}
+    return Excursions(residual=residual, z=z, step=steps, peak=peak)
+
+
+def fit_tail(peaks: Array) -> Tail:
+    """Fit the upper tail of the largest excursion per bin.
+
+    Parameters
+    ----------
+    peaks
+        Of trusted bins, any shape; zero and NaN count as no data.
+
+    Notes
+    -----
+    With a few hundred bins the 90 % and 99 % points give the index; with fewer the 50 % and 90 % points do, which a few real
+    spikes in the same run cannot reach. The index of a normal tail is about 15 at the first pair and 5 at the second, so
+    extrapolation errs towards fewer alarms.
+    """
+    flat = peaks[np.isfinite(peaks) & (peaks > 0)]
+    if flat.size < 5:
+        return Tail(anchor=8.0, exceedance=0.05, index=2.0)
+    low, high = (0.9, 0.99) if flat.size >= 300 else (0.5, 0.9)
+    a, b = np.quantile(flat, (low, high))
+    index = np.log((1 - low) / (1 - high)) / np.log(max(b / max(a, 1.0), 1.02))
+    return Tail(anchor=max(float(b), 2.0), exceedance=1 - high, index=float(np.clip(index, 1.5, 16.0)))
+
+
+def _slow_level(own: Array, centre: Array | None) -> Array:
+    if centre is None or not np.isfinite(centre).any():
+        return moving_median(own, 2)
+    offset = moving_median(own - centre, _HALF_WINDOW)
+    return np.where(np.isfinite(centre), centre + offset, moving_median(own, 2))
+
+
+def _averaged(unit: Array, width: int) -> Array:
+    """Mean of the next ``width`` rows, standardised by its own measured spread so that autocorrelation is paid for."""
+    if unit.size < 4 * width:
+        return unit
+    total = np.concatenate([[0.0], np.cumsum(np.minimum(unit, 50.0))])
+    mean = np.empty_like(unit)
+    mean[: 1 - width] = (total[width:] - total[:-width]) / width
+    mean[1 - width :] = mean[-width]
+    every = max(1, unit.size // _SAMPLE)
+    sample, rows = mean[::every], unit[::every]
+    ratio = np.median(np.abs(sample - np.median(sample))) / max(np.median(np.abs(rows - np.median(rows))), 1e-12)
+    return mean / float(np.clip(ratio, width**-0.5, 1.0))
+
+
+def _block_max(step: Array, z: Array, edges: Array) -> Array:
+    at = np.searchsorted(step, edges)
+    out = np.zeros(edges.size - 1)
+    some = np.flatnonzero(np.diff(at) > 0)
+    if some.size:
+        out[some] = np.maximum.reduceat(z[: at[-1]], at[some])
+    return out
+
+
+def shared_steps(events: list[NDArray[np.int64]], step: float, tolerance: float) -> int:
+    """Count the members with one of their largest excursions within ``tolerance`` of a step."""
+    return sum(bool(e.size) and bool((np.abs(e - step) <= tolerance).any()) for e in events)

@@ -1,0 +1,117 @@
+"""What a detector sees and what it leaves: the view of one run, and the forms found in it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from numpy.typing import NDArray
+
+import numpy as np
+
+from runtriage.analysis.excursions import Excursions, Tail
+from runtriage.analysis.order_stats import Array
+from runtriage.analysis.sketch import Axis, Sketch
+from runtriage.model.report import Phase
+from runtriage.model.series import PreparedRun
+from runtriage.model.vocab import Explanation, FindingKind, Outcome
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class RunView:
+    """One run beside its cohort; all that a detector may look at.
+
+    Attributes
+    ----------
+    run, axis, sketch, own
+        The run, its bins, its binned levels and its rows' excursions.
+    z, r, centre
+        Role to departure z, residual and cohort centre per bin, shape (B,); empty without a cohort.
+    members
+        Number of other runs compared with; below 2 there is no cohort.
+    level_limit
+        The z that three bins in a row must pass for the false-alarm budget.
+    level_p
+        Chance that a healthy run passes a given z somewhere, as (z, p) points with z rising.
+    tails
+        Spike channel to the tail of the cohort (or of the run itself).
+    events
+        Role to each member's steps of largest excursions.
+    schedule
+        The cohort's (step, log lr), or None.
+    phases
+        From the run's own lr.
+    """
+
+    run: PreparedRun
+    axis: Axis
+    sketch: Sketch
+    own: Excursions
+    z: Mapping[str, Array]
+    r: Mapping[str, Array]
+    centre: Mapping[str, Array]
+    members: int
+    level_limit: float
+    level_p: tuple[Array, Array]
+    tails: Mapping[str, Tail]
+    spike_budget: float
+    events: Mapping[str, list[NDArray[np.int64]]]
+    schedule: tuple[Array, Array] | None
+    phases: tuple[Phase, ...]
+
+    @property
+    def has_cohort(self) -> bool:
+        """True with at least two other runs."""
+        return self.members >= 2  # noqa: PLR2004  two runs are the least that have a spread
+
+    def p_level(self, z: float) -> float:
+        """Chance that a healthy run's level passes ``z`` for three bins somewhere."""
+        grid, p = self.level_p
+        return float(np.exp(np.interp(abs(z), grid, np.log(p))))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Form:
+    """A form at a place, before causes and words.
+
+    Attributes
+    ----------
+    kind, role
+        What and in which role.
+    start, detected
+        First step of the form, and the step at which it became certain: ramps reach back, and order goes by ``detected``.
+    end, peak
+        End of the span (None: lasts) and strongest step.
+    z, p
+        Size, and chance that a healthy run shows it.
+    outcome, explained_by
+        As in a finding.
+    rank
+        Which form is the root when several begin together; smaller is nearer to the root.
+    measures
+        Numbers the diagnosis weighs.
+    evidence
+        Sentences.
+    """
+
+    kind: FindingKind
+    role: str
+    start: int
+    detected: int
+    peak: int
+    end: int | None = None
+    z: float = 0.0
+    p: float = 1.0
+    outcome: Outcome | None = None
+    explained_by: Explanation | None = None
+    rank: int = 50
+    measures: Mapping[str, float] = field(default_factory=dict)
+    evidence: tuple[str, ...] = ()
+
+
+def rows_against_centre(view: RunView, role: str) -> tuple[Array, Array]:
+    """Steps and log residuals of a role's rows from the cohort's centre, shape (n,) each."""
+    step, value = view.sketch.rows[role]
+    centre = view.centre[role]
+    known = np.isfinite(centre)
+    return step, value - np.interp(step, view.axis.mid[known], centre[known])

@@ -1,0 +1,53 @@
+"""Which of several forms is the root, and which are its consequences.
+
+A fault rarely leaves one trace: a schedule that starts over lifts the loss, swings it and spikes the norm. The form that became
+certain first is the root; among those that begin together the nearer to the mechanism wins (``Form.rank``). What comes later is a
+consequence and is told as evidence, except after a transient that healed, which explains nothing that comes much later.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+from runtriage.analysis.form import Form
+from runtriage.model.vocab import FindingKind, Outcome
+
+_TOGETHER = 0.03
+_TOGETHER_STEPS = 15.0
+_DRIFT_RANK = 20
+
+
+def select(forms: list[Form], span: float) -> list[Form]:
+    """Keep root forms and explained ones.
+
+    Parameters
+    ----------
+    forms
+        All that the detectors left.
+    span
+        Steps of the run, for what counts as beginning together.
+    """
+    explained = [f for f in forms if f.explained_by is not None]
+    return _roots([f for f in forms if f.explained_by is None], span) + explained
+
+
+def _roots(forms: list[Form], span: float) -> list[Form]:
+    if not forms:
+        return []
+    if any(f.rank < _DRIFT_RANK and f.outcome != Outcome.RECOVERED for f in forms):
+        forms = [f for f in forms if f.rank < _DRIFT_RANK or f.outcome == Outcome.RECOVERED]
+    together = max(_TOGETHER_STEPS, _TOGETHER * span)
+    first = min(f.detected for f in forms)
+    near = [f for f in forms if f.detected <= first + together]
+    root = min(near, key=lambda f: (f.rank, f.detected))
+    others = [f for f in forms if f is not root]
+    out = [_with_consequences(root, [f for f in others if f.detected <= root.detected + 4 * together])]
+    if root.outcome == Outcome.RECOVERED:
+        rest = [f for f in others if f.detected > root.detected + 2 * together and f.outcome != Outcome.RECOVERED]
+        out += [f for f in _roots(rest, span) if f.kind != FindingKind.PLATEAU]
+    return out
+
+
+def _with_consequences(root: Form, others: list[Form]) -> Form:
+    told = tuple(f"with it: {f.kind.value} in {f.role} from step {f.start} (z {f.z:.1f})" for f in others[:4])
+    return dataclasses.replace(root, evidence=root.evidence + told) if told else root

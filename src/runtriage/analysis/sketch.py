@@ -1,0 +1,193 @@
+"""A run reduced to bins of the training axis, so that runs of one config can be laid beside each other.
+
+Symbols
+-------
+======  ===========================================================
+B       bins
+q       place in training, step / T, with T the cohort's last step
+u(q)    warped place: half linear, half logarithmic, finer at the start
+======  ===========================================================
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from runtriage.analysis.order_stats import Array, moving_mean, moving_median, sorted_quantile
+from runtriage.model.series import PreparedRun, Series
+from runtriage.model.vocab import Role
+
+LEVEL_ROLES: tuple[str, ...] = (
+    Role.LOSS, Role.GRAD_NORM, Role.UPDATE_RATIO, Role.PARAM_NORM, Role.ATTENTION_LOGIT, Role.GRAD_NORM_CLIPPED,
+)
+"""Roles whose level is compared with the cohort's, each positive and judged in the log domain."""
+
+NOISE = "noise/"
+"""Prefix of the pseudo role that carries the log of a role's own noise."""
+
+_WARP = 8.0
+_NORMAL_IQR = 1.349
+_UNIFORM_IQR_SD = 0.5 / _NORMAL_IQR
+_MIN_BINS, _MAX_BINS, _ROWS_PER_BIN = 6, 96, 16
+_WIGGLE = 4
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Axis:
+    """Common bins of a cohort.
+
+    Attributes
+    ----------
+    edges
+        float64 steps, shape (B + 1,).
+    mid
+        Middle of each bin, shape (B,).
+    """
+
+    edges: Array
+    mid: Array
+
+    @property
+    def bins(self) -> int:
+        """Number of bins."""
+        return self.mid.size
+
+    @property
+    def span(self) -> float:
+        """Steps from the first edge to the last."""
+        return float(self.edges[-1] - self.edges[0])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Sketch:
+    """One run on a cohort's axis.
+
+    Attributes
+    ----------
+    run_id
+        The run.
+    level
+        Role to the median log value per bin, shape (B,); NaN without rows.
+    noise
+        Role to the robust standard deviation of the log values within a bin around their trend, shape (B,).
+    rows
+        Role to (step, log value) at full resolution; values that are not positive and finite are NaN.
+    """
+
+    run_id: str
+    level: dict[str, Array] = field(default_factory=dict)
+    noise: dict[str, Array] = field(default_factory=dict)
+    rows: dict[str, tuple[Array, Array]] = field(default_factory=dict)
+
+
+def warp(q: Array) -> Array:
+    """Map place in training to the warped axis, 0 to 0 and 1 to 1."""
+    return 0.5 * q + 0.5 * np.log1p(_WARP * q) / np.log1p(_WARP)
+
+
+def make_axis(runs: list[PreparedRun]) -> Axis:
+    """Lay bins over the median length of some runs; the number follows the median count of loss rows."""
+    last = [r.last_step() for r in runs if r.last_step() > 0] or [1]
+    first = [int(s.step[0]) for r in runs for s in (r.by_role.get(Role.LOSS),) if s is not None and s.step.size] or [0]
+    sizes = [s.step.size for r in runs for s in (r.by_role.get(Role.LOSS),) if s is not None]
+    start, stop = float(np.median(first)), float(np.median(last)) + 1.0
+    start = min(start, stop - 1.0)
+    rows = float(np.median(sizes)) if sizes else 0.0
+    bins = int(np.clip(rows // _ROWS_PER_BIN, _MIN_BINS, _MAX_BINS))
+    fine = np.linspace(0.0, 1.0, 4097)
+    edges = start + (stop - start) * np.interp(np.linspace(0.0, 1.0, bins + 1), warp(fine), fine)
+    return Axis(edges=edges, mid=(edges[1:] + edges[:-1]) / 2)
+
+
+def sketch(run: PreparedRun, axis: Axis) -> Sketch:
+    """Reduce a run to levels and noise per bin for each role that is compared."""
+    out = Sketch(run_id=run.info.id)
+    for role in (*LEVEL_ROLES, *(r for r in run.by_role if r.startswith(Role.LAYER_GRAD_NORM))):
+        series = run.by_role.get(role)
+        if series is None:
+            continue
+        value = log_value(series)
+        if value is None:
+            continue
+        step = series.step.astype(np.float64)
+        level, noise = bin_stats(step, value, axis.edges)
+        out.level[role], out.noise[role], out.rows[role] = level, noise, (step, value)
+    if Role.LOSS in out.noise:
+        out.level[NOISE + Role.LOSS] = _log_noise(out.level[Role.LOSS], out.noise[Role.LOSS])
+    return out
+
+
+def _log_noise(level: Array, noise: Array) -> Array:
+    """Log of the noise within bins together with the wiggle of the level over nine bins: slow swings count as well."""
+    within = moving_median(noise, 1)
+    wiggle = moving_mean((level - moving_mean(level, _WIGGLE)) ** 2, _WIGGLE)
+    total = np.sqrt(np.nan_to_num(within) ** 2 + np.nan_to_num(wiggle))
+    return np.where(np.isfinite(within), np.log(np.maximum(total, 1e-3)), np.nan)
+
+
+def log_value(series: Series) -> Array | None:
+    """Log of the positive finite values, NaN elsewhere; None for a series that is mostly not positive."""
+    good = np.isfinite(series.value) & (series.value > 0)
+    finite = np.isfinite(series.value).sum()
+    if finite and good.sum() < 0.9 * finite and (series.value[np.isfinite(series.value)] < 0).any():
+        return None
+    out = np.full(series.value.size, np.nan)
+    np.log(series.value, out=out, where=good)
+    return out
+
+
+def bin_stats(step: Array, value: Array, edges: Array) -> tuple[Array, Array]:
+    """Median and robust noise per bin.
+
+    Parameters
+    ----------
+    step, value
+        Shape (n,), steps rising; NaN values are missing.
+    edges
+        Shape (B + 1,).
+
+    Returns
+    -------
+    level, noise
+        Shape (B,). The noise is the quartile range, as a normal standard deviation, less the part that a trend within the
+        bin makes; NaN below 6 rows.
+    """
+    at = np.searchsorted(step, edges)
+    counts = np.diff(at)
+    longest = int(counts.max(initial=0))
+    bins = counts.size
+    if not longest:
+        return np.full(bins, np.nan), np.full(bins, np.nan)
+    if bins * longest <= 3 * value.size + 4096:
+        place = at[:-1, None] + np.arange(longest)
+        padded = value[np.minimum(place, value.size - 1)]
+        padded[np.arange(longest) >= counts[:, None]] = np.nan
+        padded.sort(axis=1)
+        finite = np.isfinite(padded).sum(axis=1)
+        level, low, high = (sorted_quantile(padded, finite, q) for q in (0.5, 0.25, 0.75))
+    else:
+        level, low, high, finite = _uneven(value, at)
+    level = np.where(finite > 0, level, np.nan)
+    spread = (high - low) / _NORMAL_IQR
+    known = np.isfinite(level)
+    slope = np.zeros(bins)
+    if known.sum() > 2:
+        where = np.flatnonzero(known)
+        slope[where] = np.gradient(level[where], where.astype(np.float64))
+    trend = _UNIFORM_IQR_SD * np.abs(slope)
+    noise = np.sqrt(np.maximum(spread**2 - trend**2, 0.04 * spread**2))
+    return level, np.where(finite >= 6, noise, np.nan)
+
+
+def _uneven(value: Array, at: np.ndarray) -> tuple[Array, Array, Array, np.ndarray]:
+    """Quartiles per bin when a few bins hold nearly all rows, so that a padded table would not fit."""
+    rows = np.full((at.size - 1, 3), np.nan)
+    finite = np.zeros(at.size - 1, dtype=np.intp)
+    for i, (a, b) in enumerate(zip(at[:-1], at[1:], strict=True)):
+        part = value[a:b][np.isfinite(value[a:b])]
+        finite[i] = part.size
+        if part.size:
+            rows[i] = np.quantile(part, (0.25, 0.5, 0.75))
+    return rows[:, 1], rows[:, 0], rows[:, 2], finite

@@ -1,0 +1,216 @@
+"""The order of things, in one place: prepare, group, compare, diagnose, judge."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from runtriage import __version__
+from runtriage.analysis.cohorts import fingerprint
+from runtriage.analysis.compare import Compared, compare, to_members
+from runtriage.analysis.diagnose import diagnose
+from runtriage.analysis.form import Form
+from runtriage.analysis.judge import level, reason, severity
+from runtriage.analysis.order_stats import moving_median
+from runtriage.analysis.prepare import prepare
+from runtriage.analysis.robust import running_median
+from runtriage.model.baseline import Baseline, BaselineSet
+from runtriage.model.curve import Curve, Triage
+from runtriage.model.history import RunHistory, RunInfo
+from runtriage.model.report import BaselineUse, Finding, Report, RunSummary, Tool
+from runtriage.model.series import PreparedRun
+from runtriage.model.vocab import BaselineKind, Level, Outcome, Role
+
+__all__ = ["Params", "fingerprint", "learn", "triage_cohort"]
+
+MAX_COHORT = 64
+"""Runs of one config that are compared with each other at once; a larger cohort is judged in parts of this size."""
+
+_LEAST_ROWS = 3
+_SMOOTH = 25
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Params:
+    """What a user may set.
+
+    Attributes
+    ----------
+    false_alarm_budget
+        Chance that a healthy run is called suspicious or worse, over all metrics and detectors together.
+    roles
+        Metric names to roles, beating the built-in table.
+    ignore_keys
+        Further config keys (regular expressions) that do not change training.
+    """
+
+    false_alarm_budget: float = 0.01
+    roles: Mapping[str, str] = field(default_factory=dict)
+    ignore_keys: tuple[str, ...] = ()
+
+
+def triage_cohort(
+    histories: Sequence[RunHistory], *, baselines: BaselineSet | None = None, params: Params | None = None
+) -> list[Triage]:
+    """Judge runs.
+
+    Parameters
+    ----------
+    histories
+        Any runs; they are grouped by what their configs train.
+    baselines
+        Judge against these learned cohorts; without them each run is judged against the others of its config.
+    params
+        Settings; defaults otherwise.
+
+    Returns
+    -------
+    list of Triage
+        One per history, in order. Bad data gives a withheld verdict with its reason, never an exception.
+    """
+    params = params or Params()
+    groups: dict[str, list[int]] = {}
+    for i, history in enumerate(histories):
+        name = fingerprint(history.info.config, params.ignore_keys) or f"\0{i}"
+        groups.setdefault(name, []).append(i)
+    out: list[Triage | None] = [None] * len(histories)
+    for name, places in groups.items():
+        baseline = baselines.cohorts.get(name) if baselines is not None else None
+        known = "" if name.startswith("\0") else name
+        size = len(places) if baselines is not None else MAX_COHORT
+        for at in range(0, len(places), max(1, size)):
+            part = places[at : at + size]
+            group = [prepare(histories[i], params.roles) for i in part]
+            judged = _judge(group, baseline, known, params, alone=baselines is not None and baseline is None)
+            for i, triage in zip(part, judged, strict=True):
+                out[i] = triage
+    return [t for t in out if t is not None]
+
+
+def learn(histories: Sequence[RunHistory], params: Params | None = None, *, source: str = "") -> BaselineSet:
+    """Learn one baseline per config from runs, leaving out those (or the parts of those) that are not healthy.
+
+    Parameters
+    ----------
+    histories
+        Runs to learn from; at least two of a config make a baseline.
+    params
+        Settings.
+    source
+        Where they come from, for provenance.
+    """
+    params = params or Params()
+    groups: dict[str, list[PreparedRun]] = {}
+    for history in histories:
+        name = fingerprint(history.info.config, params.ignore_keys)
+        run = prepare(history, params.roles)
+        if name and _judgeable(run) is None:
+            groups.setdefault(name, []).append(run)
+    cohorts = {}
+    for name, runs in groups.items():
+        if len(runs) < 2:  # noqa: PLR2004  two runs are the least that have a spread
+            continue
+        members, excluded = to_members(runs[:MAX_COHORT], compare(runs[:MAX_COHORT], None, params.false_alarm_budget))
+        if members:
+            edges = compare(runs[:1], None, params.false_alarm_budget)[0].view.axis.edges if False else _edges(runs[:MAX_COHORT])
+            cohorts[name] = Baseline(fingerprint=name, edges=edges, members=tuple(members), excluded=tuple(excluded))
+    return BaselineSet(cohorts=cohorts, source=source, tool=__version__)
+
+
+def _edges(runs: Sequence[PreparedRun]) -> np.ndarray:
+    from runtriage.analysis.sketch import make_axis
+
+    return make_axis(list(runs)).edges
+
+
+def _judge(
+    runs: list[PreparedRun], baseline: Baseline | None, name: str, params: Params, *, alone: bool
+) -> list[Triage]:
+    usable = [r for r in runs if _judgeable(r) is None]
+    if alone:
+        compared = [compare([r], None, params.false_alarm_budget)[0] for r in usable]
+    else:
+        compared = compare(usable, baseline, params.false_alarm_budget) if usable else []
+    by_run = {id(r): c for r, c in zip(usable, compared, strict=True)}
+    return [
+        _triage(r, by_run[id(r)], baseline, name) if id(r) in by_run else _withheld(r, _judgeable(r) or "", name) for r in runs
+    ]
+
+
+def _judgeable(run: PreparedRun) -> str | None:
+    """Say why nothing can be judged, or None."""
+    loss = run.by_role.get(Role.LOSS)
+    if loss is None:
+        return "No training loss is logged."
+    if loss.step.size < _LEAST_ROWS:
+        return f"The loss has {loss.step.size} row(s); at least {_LEAST_ROWS} are needed."
+    return None
+
+
+def _triage(run: PreparedRun, compared: Compared, baseline: Baseline | None, name: str) -> Triage:
+    view, forms = compared.view, compared.forms
+    findings = tuple(_finding(run, f) for f in forms)
+    verdict = level(forms)
+    kind = BaselineKind.COHORT if view.has_cohort else BaselineKind.SELF
+    use = BaselineUse(
+        kind=kind, runs=view.members, fingerprint=name, paired=False,
+        excluded=compared.excluded if baseline is None else baseline.excluded,
+        formed_by=(
+            "" if kind == BaselineKind.SELF
+            else "learned baseline of equal config" if baseline is not None else "other runs of equal config in this source"
+        ),
+    )
+    telling = [f.p for f in forms if f.explained_by is None]
+    report = Report(
+        run=_summary(run.info), verdict=verdict, reason=reason(forms, view.members),
+        p_false_alarm=float(min(telling)) if telling else 1.0, baseline=use, phases=view.phases, findings=findings,
+        missing=run.notes, series={s.metric: role for role, s in run.by_role.items()}, tool=Tool(version=__version__),
+    )
+    return Triage(report=report, curves=_curves(run, compared))
+
+
+def _withheld(run: PreparedRun, why: str, name: str) -> Triage:
+    report = Report(
+        run=_summary(run.info), verdict=Level.WITHHELD, reason=why, baseline=BaselineUse(kind=BaselineKind.NONE, fingerprint=name),
+        missing=run.notes, series={s.metric: role for role, s in run.by_role.items()}, tool=Tool(version=__version__),
+    )
+    return Triage(report=report)
+
+
+def _summary(info: RunInfo) -> RunSummary:
+    return RunSummary(source=info.source, id=info.id, name=info.name or info.id, state=info.state, url=info.url)
+
+
+def _finding(run: PreparedRun, form: Form) -> Finding:
+    series = run.by_role.get(form.role)
+    return Finding(
+        kind=form.kind, metric=series.metric if series is not None else form.role, role=form.role, start_step=form.start,
+        end_step=form.end, peak_step=form.peak, severity=severity(form), z=round(form.z, 3) if np.isfinite(form.z) else form.z,
+        p_false_alarm=form.p, outcome=form.outcome, explained_by=form.explained_by, evidence=form.evidence,
+        causes=() if form.explained_by is not None else diagnose(form),
+    )
+
+
+def _curves(run: PreparedRun, compared: Compared) -> tuple[Curve, ...]:
+    out = []
+    view = compared.view
+    for role in (Role.LOSS, Role.GRAD_NORM, Role.LR):
+        series = run.by_role.get(role)
+        if series is None or not series.step.size:
+            continue
+        band = {}
+        if role in view.centre and view.has_cohort:
+            centre = view.centre[role]
+            half = 3.0 * np.abs(np.where(view.z[role] != 0, view.r[role] / np.where(view.z[role] != 0, view.z[role], 1.0), np.nan))
+            half = moving_median(half, 4)
+            known = np.isfinite(centre) & np.isfinite(half)
+            band = {
+                "band_step": view.axis.mid[known], "band_low": np.exp(centre - half)[known], "band_high": np.exp(centre + half)[known],
+            }
+        smooth = None
+        if role != Role.LR and series.step.size >= 2 * _SMOOTH and np.isfinite(series.value).all():
+            smooth = running_median(series.value, min(_SMOOTH, series.step.size // 20 + 1))
+        out.append(Curve(metric=series.metric, role=role, step=series.step, value=series.value, smooth=smooth, **band))
+    return tuple(out)
