@@ -28,9 +28,9 @@ from runtriage.analysis.significance import (
     JumpRules,
     NoiseCurve,
     fit_step,
+    judge_jump,
     measure_noise,
     sharp_places,
-    test_jump,
 )
 
 
@@ -199,13 +199,11 @@ def level_shifts(step: ArrayLike, value: ArrayLike, params: LevelShiftParams | N
     )
 
 
-def _tested(
-    lines: LineSums, noise: NoiseCurve, breaks: list[int], rules: JumpRules, *, straddled: bool
-) -> list[Jump]:
+def _tested(lines: LineSums, noise: NoiseCurve, breaks: list[int], rules: JumpRules, *, straddled: bool) -> list[Jump]:
     """Test every break between its neighbours."""
     ends = [0, *breaks, lines.x.size]
     return [
-        test_jump(lines, noise, block, (ends[i], ends[i + 2]), rules, straddled=straddled)
+        judge_jump(lines, noise, block, (ends[i], ends[i + 2]), rules, straddled=straddled)
         for i, block in enumerate(breaks)
     ]
 

@@ -149,7 +149,9 @@ def local_scale(values: Floats, *, knots: int = 32, narrowest: int = 64) -> Floa
     window = change[start[:, None] + np.arange(width)]
     window -= np.median(window, axis=1, keepdims=True)
     scale = MAD_TO_SD * np.median(np.abs(window), axis=1)
-    floor = max(0.05 * float(np.median(scale)), 1e-5 * float(np.ptp(values)), 1e-7 * float(np.abs(values).max()), 1e-300)
+    floor = max(
+        0.05 * float(np.median(scale)), 1e-5 * float(np.ptp(values)), 1e-7 * float(np.abs(values).max()), 1e-300
+    )
     return np.exp(np.interp(np.arange(values.size), centre + 0.5, np.log(np.maximum(scale, floor))))
 
 
@@ -272,7 +274,8 @@ class LineSums:
 
     def between(self, t: NDArray[np.int64]) -> Floats:
         """Return the place half way from block ``t - 1`` to block ``t``."""
-        return (self.x[np.minimum(t, self.x.size - 1)] + self.x[t - 1]) / 2
+        middle: Floats = (self.x[np.minimum(t, self.x.size - 1)] + self.x[t - 1]) / 2
+        return middle
 
 
 def best_partition(lines: LineSums, penalty: float, min_length: int) -> Indices:
@@ -331,7 +334,7 @@ def best_partition(lines: LineSums, penalty: float, min_length: int) -> Indices:
 def _line_costs(total: Floats, least_spread: float) -> Floats:
     """Weighted squared residuals of one line per column of span sums."""
     mean_y = total[1] / total[0]
-    cost = total[2] - total[1] * mean_y
+    cost: Floats = total[2] - total[1] * mean_y
     covariance = total[5] - total[3] * mean_y
     spread = total[4] - total[3] * total[3] / total[0]
     cost -= covariance * covariance / np.maximum(spread, least_spread)

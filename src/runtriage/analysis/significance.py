@@ -51,7 +51,8 @@ class NoiseCurve:
         wanted = np.log(np.maximum(np.asarray(width, np.float64), _NARROWEST))
         inside = np.interp(wanted, self.log_width, self.log_spread)
         beyond = np.maximum(wanted - self.log_width[-1], 0.0)
-        return np.exp(inside + self.growth * beyond)
+        spread: Floats = np.exp(inside + self.growth * beyond)
+        return spread
 
 
 class Jump(NamedTuple):
@@ -81,9 +82,9 @@ class JumpRules:
     bend: float = 0.5
 
 
-def jump_contrast(lines: LineSums, t: Indices, left: Indices, right: Indices, gap: tuple[int, int] = (0, 0)) -> tuple[
-    Floats, Floats, Floats
-]:
+def jump_contrast(
+    lines: LineSums, t: Indices, left: Indices, right: Indices, gap: tuple[int, int] = (0, 0)
+) -> tuple[Floats, Floats, Floats]:
     """Gap between the line right and the line left of places ``t``.
 
     Parameters
@@ -192,7 +193,7 @@ def sharp_places(lines: LineSums, noise: NoiseCurve, breaks: Indices, z_min: flo
     return np.sort(np.array(found, np.int64))
 
 
-def test_jump(
+def judge_jump(
     lines: LineSums, noise: NoiseCurve, block: int, limits: tuple[int, int], rules: JumpRules, *, straddled: bool
 ) -> Jump:
     """Test one break over all window widths that stay clear of its neighbours.
@@ -287,13 +288,14 @@ def fit_step(x: Floats, y: Floats, weight: Floats, after: np.ndarray[tuple[int],
     """
     design = np.column_stack([np.ones_like(x), x - x.mean(), after.astype(np.float64)])
     trust = np.ones_like(x)
-    coefficients, covariance = np.zeros(3), np.eye(3)
+    coefficients: Floats = np.zeros(3)
+    covariance: Floats = np.eye(3)
     for _ in range(6):
         weighted = design * (weight * trust)[:, None]
         normal = design.T @ weighted
         # equal steps after rounding leave the slope undetermined: a trace of ridge makes it zero
         normal[np.diag_indices(3)] = np.diag(normal) * (1 + 1e-9) + 1e-15 * np.trace(normal)
-        covariance = np.linalg.inv(normal)
+        covariance = np.asarray(np.linalg.inv(normal), np.float64)
         coefficients = covariance @ (weighted.T @ y)
         size = np.abs(y - design @ coefficients) * np.sqrt(weight)
         spread = max(1.0, MAD_TO_SD * float(np.median(size)))
