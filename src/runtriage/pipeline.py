@@ -16,6 +16,7 @@ from runtriage.analysis.judge import level, reason, severity
 from runtriage.analysis.order_stats import moving_median
 from runtriage.analysis.prepare import prepare
 from runtriage.analysis.robust import running_median
+from runtriage.analysis.sketch import make_axis
 from runtriage.model.baseline import Baseline, BaselineSet
 from runtriage.model.curve import Curve, Triage
 from runtriage.model.history import RunHistory, RunInfo
@@ -114,15 +115,9 @@ def learn(histories: Sequence[RunHistory], params: Params | None = None, *, sour
             continue
         members, excluded = to_members(runs[:MAX_COHORT], compare(runs[:MAX_COHORT], None, params.false_alarm_budget))
         if members:
-            edges = compare(runs[:1], None, params.false_alarm_budget)[0].view.axis.edges if False else _edges(runs[:MAX_COHORT])
+            edges = make_axis(runs[:MAX_COHORT]).edges
             cohorts[name] = Baseline(fingerprint=name, edges=edges, members=tuple(members), excluded=tuple(excluded))
     return BaselineSet(cohorts=cohorts, source=source, tool=__version__)
-
-
-def _edges(runs: Sequence[PreparedRun]) -> np.ndarray:
-    from runtriage.analysis.sketch import make_axis
-
-    return make_axis(list(runs)).edges
 
 
 def _judge(
@@ -201,7 +196,7 @@ def _curves(run: PreparedRun, compared: Compared) -> tuple[Curve, ...]:
         if series is None or not series.step.size:
             continue
         band = {}
-        if role in view.centre and view.has_cohort:
+        if role in view.centre and role in view.z and role in view.r:
             centre = view.centre[role]
             half = 3.0 * np.abs(np.where(view.z[role] != 0, view.r[role] / np.where(view.z[role] != 0, view.z[role], 1.0), np.nan))
             half = moving_median(half, 4)

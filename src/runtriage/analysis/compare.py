@@ -1,8 +1,8 @@
 """Lay runs beside their cohort and let every detector look; bad members are found and cut on the way.
 
 A cohort learned beforehand is trusted. A cohort formed from the very runs that are judged is not: the centre then comes from the
-shortest half of the other runs, each run is cut at its own first unexplained form, and the comparison is done again with what is
-left, until nothing changes (at most three rounds).
+shortest half of the other runs, what a form has touched of a run is no longer trusted, and the comparison is done again with what
+is left, until nothing changes (at most three rounds).
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from runtriage.analysis.calibrate import level_curve, level_limit
 from runtriage.analysis.departure import Departures, departures
@@ -32,7 +33,7 @@ from runtriage.analysis.select import select
 from runtriage.analysis.sketch import NOISE, Axis, Sketch, make_axis, sketch
 from runtriage.model.baseline import Baseline, Member
 from runtriage.model.series import PreparedRun
-from runtriage.model.vocab import Role
+from runtriage.model.vocab import Outcome, Role
 
 DETECTORS: tuple[Callable[[RunView], list[Form]], ...] = (
     non_finite.detect, restart.detect, learning_rate.detect, spike.detect, loss_level.detect, norm_level.detect,
@@ -52,6 +53,8 @@ _EVENTS = 12
 _EVENT_Z = 5.0
 _LEVEL_SHARE, _SPIKE_SHARE = 0.5, 0.25
 _MIN_TRUSTED = 0.05
+_LEAST_TRUSTED = 0.25
+_LEAST_COHORT = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -90,53 +93,83 @@ def compare(runs: Sequence[PreparedRun], baseline: Baseline | None, budget: floa
     )
     sketches = [sketch(r, axis) for r in runs]
     if baseline is not None:
-        table = _Members.learned(baseline)
-        return _round(runs, sketches, axis, table, [None] * len(runs), budget, trusted=True)[0]
+        return _round(runs, sketches, axis, _Members.learned(baseline), None, budget)
     table = _Members.among(runs, sketches)
-    cuts: list[float | None] = [None] * len(runs)
-    result, peaks = _round(runs, sketches, axis, table, cuts, budget, trusted=False)
+    result = _round(runs, sketches, axis, table, None, budget)
+    before = None
     for _ in range(_ROUNDS - 1):
-        if len(runs) < 3:
+        if len(runs) < _LEAST_COHORT:
             break
-        found = [_cut(c) for c in result]
-        if found == cuts and cuts.count(None) != len(cuts):
+        trust = _Trust.after(result)
+        if before is not None and trust.same_as(before):
             break
-        cuts = found
-        table.peaks = peaks
-        result, peaks = _round(runs, sketches, axis, table, cuts, budget, trusted=True)
+        result, before = _round(runs, sketches, axis, table, trust, budget), trust
     return result
 
 
 def to_members(runs: Sequence[PreparedRun], compared: Sequence[Compared]) -> tuple[list[Member], list[str]]:
-    """Turn judged runs into baseline members; a run is kept up to its own first unexplained form.
+    """Turn judged runs into baseline members, each without what its own unexplained forms have touched.
 
     Returns
     -------
     members, excluded
-        Ids of runs that were left out in whole are in ``excluded``.
+        Ids of runs of which too little is left are in ``excluded``.
     """
     members, excluded = [], []
-    for run, c in zip(runs, compared, strict=True):
-        cut = _cut(c)
-        axis = c.view.axis
-        if cut is not None and cut <= axis.edges[0] + 0.2 * axis.span:
+    if not runs:
+        return members, excluded
+    trust = _Trust.after(compared)
+    for i, (run, c) in enumerate(zip(runs, compared, strict=True)):
+        level, peak = trust.level[i], trust.peak[i]
+        if level.mean() < _LEAST_TRUSTED:
             excluded.append(run.info.id)
             continue
-        mask = axis.edges[1:] > cut if cut is not None else np.zeros(axis.bins, dtype=bool)
-        rows = {}
         lr = _schedule_rows(run)
-        if lr is not None:
-            rows[Role.LR.value] = lr
         members.append(
             Member(
                 run_id=run.info.id,
-                level={k: np.where(mask, np.nan, v) for k, v in c.view.sketch.level.items()},
-                peak={k: np.where(mask, 0.0, v) for k, v in c.view.own.peak.items()},
-                event=_events(c.view.own, cut),
-                rows=rows,
+                level={k: np.where(level, v, np.nan) for k, v in c.view.sketch.level.items()},
+                peak={k: np.where(peak, v, 0.0) for k, v in c.view.own.peak.items()},
+                event=_events(c.view.own),
+                rows={Role.LR.value: lr} if lr is not None else {},
             )
         )
     return members, excluded
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Trust:
+    """What of each run may serve the others: masks (R, B) for levels and for the sizes of excursions."""
+
+    level: NDArray[np.bool_]
+    peak: NDArray[np.bool_]
+
+    @classmethod
+    def after(cls, compared: Sequence[Compared]) -> _Trust:
+        """Distrust a run from its first lasting form on; a recovered one costs levels only, for as long as it lasted.
+
+        Excursions that recovered stay in the tail: a cohort in which healthy runs spike now and then must know it.
+        """
+        axis = compared[0].view.axis
+        level = np.ones((len(compared), axis.bins), dtype=bool)
+        peak = level.copy()
+        for i, c in enumerate(compared):
+            for form in c.forms:
+                if form.explained_by is not None:
+                    continue
+                if form.outcome == Outcome.RECOVERED:
+                    end = (form.end if form.end is not None else form.peak) + _MIN_TRUSTED * axis.span
+                    level[i, (axis.edges[1:] > form.start) & (axis.edges[:-1] <= end)] = False
+                    continue
+                early = form.start <= axis.edges[0] + _MIN_TRUSTED * axis.span
+                behind = axis.edges[1:] > (axis.edges[0] if early else form.start)
+                level[i, behind] = False
+                peak[i, behind] = False
+        return cls(level, peak)
+
+    def same_as(self, other: _Trust) -> bool:
+        """Tell whether nothing changed."""
+        return np.array_equal(self.level, other.level) and np.array_equal(self.peak, other.peak)
 
 
 class _Members:
@@ -148,7 +181,7 @@ class _Members:
         self.roles = sorted({role for level in levels for role in level})
         self.schedule_rows = schedule_rows
         self.peaks: list[dict[str, Array]] = [{} for _ in ids]
-        self.events: list[dict[str, np.ndarray]] | None = None
+        self.events: list[dict[str, NDArray[np.int64]]] = [{} for _ in ids]
         self.live = True
 
     @classmethod
@@ -186,12 +219,12 @@ class _Members:
 
 
 def _round(
-    runs: Sequence[PreparedRun], sketches: list[Sketch], axis: Axis, table: _Members, cuts: list[float | None],
-    budget: float, *, trusted: bool,
-) -> tuple[list[Compared], list[dict[str, Array]]]:
+    runs: Sequence[PreparedRun], sketches: list[Sketch], axis: Axis, table: _Members, trust: _Trust | None, budget: float
+) -> list[Compared]:
+    trusted = trust is not None or not table.live
     roles = table.roles
     members = table.stack(roles, axis.bins)
-    use = _usable(runs, table, cuts, axis)
+    use = _usable(runs, table, trust, axis)
     missing = np.full(axis.bins, np.nan)
     candidate = np.array([[s.level.get(role, missing) for role in roles] for s in sketches]).reshape(len(runs), len(roles), axis.bins)
     floor = np.array([FLOOR.get(role, _DEFAULT_FLOOR) for role in roles])
@@ -199,25 +232,26 @@ def _round(
     counts = use.any(axis=2).sum(axis=1)
     centres = [_by_role(moved.centre[i], roles) if moved is not None and counts[i] >= 2 else {} for i in range(len(runs))]
     own = [excursions(s, axis, c) for s, c in zip(sketches, centres, strict=True)]
-    peaks = [o.peak for o in own]
-    events = table.events if table.events is not None else [_events(o, c) for o, c in zip(own, cuts, strict=True)]
+    if table.live:
+        table.events = [_events(o) for o in own]
+        table.peaks = [
+            o.peak if trust is None else {k: np.where(trust.peak[j], v, 0.0) for k, v in o.peak.items()} for j, o in enumerate(own)
+        ]
     schedule = table.schedule(axis.bins)
     result = []
     for i, run in enumerate(runs):
-        view = _view(i, run, sketches[i], own[i], axis, table, moved, roles, use[i], int(counts[i]), events, schedule, budget, peaks)
+        view = _view(i, run, sketches[i], own[i], axis, table, moved, roles, use[i], int(counts[i]), schedule, budget)
         forms = select([f for detect in DETECTORS for f in detect(view)], axis.span)
         result.append(Compared(view=view, forms=forms, excluded=_excluded(table, runs, use[i], i)))
-    return result, peaks
+    return result
 
 
 def _view(
     i: int, run: PreparedRun, own_sketch: Sketch, own: Excursions, axis: Axis, table: _Members, moved: Departures | None,
-    roles: list[str], use: np.ndarray, count: int, events: list[dict[str, np.ndarray]],
-    schedule: tuple[Array, Array] | None, budget: float, live_peaks: list[dict[str, Array]],
+    roles: list[str], use: NDArray[np.bool_], count: int, schedule: tuple[Array, Array] | None, budget: float,
 ) -> RunView:
     has = moved is not None and count >= 2
     others = [j for j in range(len(table.ids)) if use[j].any()]
-    peaks = live_peaks if table.live else table.peaks
     spike_budget = _SPIKE_SHARE * budget
     lr = run.by_role.get(Role.LR)
     return RunView(
@@ -227,9 +261,9 @@ def _view(
         centre=_by_role(moved.centre[i], roles) if has and moved is not None else {},
         members=count if has else 0,
         level_limit=level_limit(count, _LEVEL_SHARE * budget), level_p=level_curve(count),
-        tails=_tails(own, [{k: np.where(use[j], v, 0.0) for k, v in peaks[j].items()} for j in others] if has else []),
+        tails=_tails(own, [table.peaks[j] for j in others] if has else []),
         spike_budget=spike_budget,
-        events={role: [events[j].get(role, np.empty(0, np.int64)) for j in others] for role in NOISE_FLOOR} if has else {},
+        events={role: [table.events[j].get(role, np.empty(0, np.int64)) for j in others] for role in NOISE_FLOOR} if has else {},
         schedule=schedule if has else None,
         phases=phases(lr.step, lr.value) if lr is not None else (),
     )
@@ -242,30 +276,22 @@ def _tails(own: Excursions, members: list[dict[str, Array]]) -> dict[str, Tail]:
         if channel not in own.peak:
             continue
         pool = [m[channel] for m in members if channel in m]
-        out[channel] = fit_tail(np.concatenate(pool) if pool else own.peak[channel])
+        out[channel] = fit_tail(pool, own.peak[channel])
     return out
 
 
-def _usable(runs: Sequence[PreparedRun], table: _Members, cuts: list[float | None], axis: Axis) -> np.ndarray:
-    """Mask (C, R, B): not the run itself, and no member behind its own onset (nor one cut almost at the start)."""
+def _usable(runs: Sequence[PreparedRun], table: _Members, trust: _Trust | None, axis: Axis) -> NDArray[np.bool_]:
+    """Mask (C, R, B): never the run itself, and of the others what is trusted."""
     use = np.ones((len(runs), len(table.ids), axis.bins), dtype=bool)
+    if trust is not None:
+        use &= trust.level
     ids = np.array(table.ids, dtype=object)
     for i, run in enumerate(runs):
         use[i, ids == run.info.id] = False
-    if table.live:
-        for j, cut in enumerate(cuts):
-            if cut is not None:
-                early = cut <= axis.edges[0] + _MIN_TRUSTED * axis.span
-                use[:, j, axis.edges[1:] > (axis.edges[0] if early else cut)] = False
     return use
 
 
-def _cut(compared: Compared) -> float | None:
-    starts = [f.start for f in compared.forms if f.explained_by is None]
-    return float(min(starts)) if starts else None
-
-
-def _excluded(table: _Members, runs: Sequence[PreparedRun], use: np.ndarray, i: int) -> tuple[str, ...]:
+def _excluded(table: _Members, runs: Sequence[PreparedRun], use: NDArray[np.bool_], i: int) -> tuple[str, ...]:
     if not table.live:
         return ()
     return tuple(r.info.id for j, r in enumerate(runs) if j != i and not use[j].all())
@@ -275,8 +301,8 @@ def _by_role(values: Array, roles: list[str]) -> dict[str, Array]:
     return {role: values[k] for k, role in enumerate(roles) if np.isfinite(values[k]).any()}
 
 
-def _events(own: Excursions, cut: float | None) -> dict[str, np.ndarray]:
-    """Steps of the largest excursions of each role, at most a dozen, before the run's own onset only if it was cut."""
+def _events(own: Excursions) -> dict[str, NDArray[np.int64]]:
+    """Steps of the largest excursions of each role, at most a dozen."""
     out = {}
     for role in NOISE_FLOOR:
         channel = f"{role}/1"
@@ -287,7 +313,6 @@ def _events(own: Excursions, cut: float | None) -> dict[str, np.ndarray]:
         if strong.size > _EVENTS:
             strong = strong[np.argsort(z[strong])[-_EVENTS:]]
         out[role] = np.sort(step[strong]).astype(np.int64)
-    del cut
     return out
 
 

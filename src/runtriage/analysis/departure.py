@@ -97,9 +97,10 @@ def departures(candidate: Array, member: Array, use: NDArray[np.bool_], floor: A
     """
     c, k, b = candidate.shape
     per = max(1, _CHUNK // max(1, member.size))
-    parts = [
-        _chunk(candidate[i : i + per], member, use[i : i + per], floor, trusted=trusted) for i in range(0, c, per)
-    ]
+    with np.errstate(invalid="ignore", divide="ignore"):
+        parts = [
+            _chunk(candidate[i : i + per], member, use[i : i + per], floor, trusted=trusted) for i in range(0, c, per)
+        ]
     if not parts:
         empty = np.empty((0, k, b))
         return Departures(z=empty, level_z=empty, r=empty, centre=empty, sd=empty, members=np.empty((0, k, b), np.intp))

@@ -31,6 +31,7 @@ NOISE_FLOOR: dict[str, float] = {Role.LOSS: 0.004, Role.GRAD_NORM: 0.02}
 
 _HALF_WINDOW = 4
 _SAMPLE = 8192
+_LEAST_BINS = 6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -57,29 +58,25 @@ class Excursions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tail:
-    """Upper tail of the largest excursion in a bin.
+    """Upper tail of the largest excursion in a run.
 
     Attributes
     ----------
-    anchor, exceedance
-        A quantile and the share of bins beyond it.
+    anchor
+        The z that a healthy run passes ``rate`` times on average.
+    rate
+        Expected number of bins beyond the anchor.
     index
         Power-law index; large for normal noise.
     """
 
     anchor: float
-    exceedance: float
+    rate: float
     index: float
 
-    def p_bin(self, z: float) -> float:
-        """Chance that a healthy bin holds an excursion of ``z`` or more."""
-        if z <= self.anchor:
-            return self.exceedance
-        return float(self.exceedance * (z / self.anchor) ** -self.index)
-
-    def p_run(self, z: float, bins: int) -> float:
-        """Chance that a healthy run of ``bins`` bins does."""
-        return float(-np.expm1(bins * np.log1p(-min(self.p_bin(z), 0.999))))
+    def p_run(self, z: float) -> float:
+        """Chance that a healthy run holds an excursion of ``z`` or more."""
+        return float(-np.expm1(-self.rate * (max(z, self.anchor) / self.anchor) ** -self.index))
 
 
 def excursions(sketch: Sketch, axis: Axis, centre: dict[str, Array]) -> Excursions:
@@ -128,27 +125,40 @@ def excursions(sketch: Sketch, axis: Axis, centre: dict[str, Array]) -> Excursio
     return Excursions(residual=residual, z=z, step=steps, peak=peak)
 
 
-def fit_tail(peaks: Array) -> Tail:
-    """Fit the upper tail of the largest excursion per bin.
+def fit_tail(members: list[Array], own: Array) -> Tail:
+    """Fit the upper tail of the largest excursions per bin.
 
     Parameters
     ----------
-    peaks
-        Of trusted bins, any shape; zero and NaN count as no data.
+    members
+        Largest excursion per bin of each other run, shape (B,) each; zero is no data.
+    own
+        The same of the run itself, used only when there are fewer than two others.
 
     Notes
     -----
-    With a few hundred bins the 90 % and 99 % points give the index; with fewer the 50 % and 90 % points do, which a few real
-    spikes in the same run cannot reach. The index of a normal tail is about 15 at the first pair and 5 at the second, so
-    extrapolation errs towards fewer alarms.
+    The k-th largest bin is taken of every member and the median over members formed for each k, so that real spikes in less than
+    half of the members change nothing; the slope of its logarithm against log k is one over the index. A lone run has only
+    itself: its two largest bins may be what is to be judged, so the fit starts at the third. Indices of normal noise come out at 7
+    to 9 where 15 would be true far out, which errs towards fewer alarms.
     """
-    flat = peaks[np.isfinite(peaks) & (peaks > 0)]
-    if flat.size < 5:
-        return Tail(anchor=8.0, exceedance=0.05, index=2.0)
-    low, high = (0.9, 0.99) if flat.size >= 300 else (0.5, 0.9)
-    a, b = np.quantile(flat, (low, high))
-    index = np.log((1 - low) / (1 - high)) / np.log(max(b / max(a, 1.0), 1.02))
-    return Tail(anchor=max(float(b), 2.0), exceedance=1 - high, index=float(np.clip(index, 1.5, 16.0)))
+    pool = [m for m in members if (m > 0).sum() >= _LEAST_BINS]
+    if len(pool) >= 2:  # noqa: PLR2004  a median over members needs two
+        first, last = 1, 6
+        table = np.array([np.sort(m)[::-1][:last] for m in pool])
+        ranked = np.median(np.maximum(table, 0.5), axis=0)
+        rate = np.log(2.0)
+    elif (own > 0).sum() >= 2 * _LEAST_BINS:
+        first, last = 3, 16
+        ranked = np.maximum(np.sort(own)[::-1][first - 1 : last], 0.5)
+        rate = float(first)
+    else:
+        return Tail(anchor=6.0, rate=1.0, index=3.0)
+    x = np.log(np.arange(first, first + ranked.size))
+    x -= x.mean()
+    slope = -(x @ np.log(ranked)) / (x @ x)
+    index = float(np.clip(1.0 / max(slope, 1e-3), 2.0, 10.0))
+    return Tail(anchor=max(float(ranked[0]), 2.5), rate=rate, index=index)
 
 
 def _slow_level(own: Array, centre: Array | None) -> Array:

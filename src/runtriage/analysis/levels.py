@@ -134,7 +134,7 @@ class LevelShifts:
     log
         Whether jumps are logarithmic.
     z_min
-        The smallest \\|z\\| that was accepted; infinite when the curve was too short.
+        The smallest the size of z that was accepted; infinite when the curve was too short.
     resolution
         Points per block.
     """

@@ -70,7 +70,7 @@ class JumpRules:
     Attributes
     ----------
     z_min
-        Smallest \\|z\\|.
+        Smallest the size of z.
     sharpness
         Share of the jump that must be left with half the window: a step keeps all, a smooth bend a quarter.
     bend
@@ -170,7 +170,7 @@ def sharp_places(lines: LineSums, noise: NoiseCurve, breaks: Indices, z_min: flo
     breaks
         Breaks proposed so far, increasing.
     z_min
-        Smallest \\|z\\| worth proposing.
+        Smallest the size of z worth proposing.
     min_length
         Smallest distance to another break, in blocks.
 
@@ -215,7 +215,7 @@ def judge_jump(
     Returns
     -------
     Jump
-        The width and gap with the largest \\|z\\|; z is 0 when the best one is not sharp.
+        The width and gap with the largest the size of z; z is 0 when the best one is not sharp.
     """
     best = Jump(block, 0.0, 0.0)
     for gap in ((0, 0), (1, 0), (0, 1)) if straddled else ((0, 0),):

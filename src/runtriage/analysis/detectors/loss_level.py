@@ -121,6 +121,8 @@ def _upward(view: RunView, change: _Change, hot: tuple[int, int], last: int) -> 
             kind, rank = FindingKind.PLATEAU, 16
     if returned:
         outcome = Outcome.RECOVERED
+        if kind in {FindingKind.STEP_UP, FindingKind.LOSS_SPIKE}:
+            kind, rank = FindingKind.LOSS_SPIKE, 30
     return Form(
         kind=kind, role=Role.LOSS, start=start, detected=change.detected if kind != FindingKind.PLATEAU else max(start, change.detected),
         peak=int(view.axis.mid[min(last - 1, change.bin + int(np.nanargmax(view.z[Role.LOSS][change.bin : last])))]),

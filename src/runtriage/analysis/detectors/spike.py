@@ -45,7 +45,7 @@ def _first(view: RunView, role: str) -> tuple[int, float, float] | None:
         z, tail = view.own.z[channel], view.tails[channel]
         strong = np.flatnonzero(usable & (z > tail.anchor))
         for i in strong:
-            p = tail.p_run(float(z[i]), view.axis.bins)
+            p = tail.p_run(float(z[i]))
             if p <= budget:
                 rows.append((int(i), float(z[i]), p * len(channels)))
                 break

@@ -1,0 +1,66 @@
+"""Readable, slow twins of the kernels in ``runtriage.analysis``: loops only, no shared code."""
+
+from __future__ import annotations
+
+import numpy as np
+
+
+def line_cost(x, y, w, start, stop):
+    """Weighted squared residuals of the least-squares line over [start, stop), by solving it."""
+    root = np.sqrt(w[start:stop])
+    design = np.column_stack([np.ones(stop - start), x[start:stop]]) * root[:, None]
+    target = y[start:stop] * root
+    rest = target - design @ np.linalg.lstsq(design, target, rcond=None)[0]
+    return float(rest @ rest)
+
+
+def cheapest_breaks(x, y, w, penalty, min_length):
+    """Optimal partitioning without pruning: best total cost and its breaks."""
+    n = len(x)
+    best, path = [np.inf] * (n + 1), [[] for _ in range(n + 1)]
+    best[0] = -penalty
+    for t in range(min_length, n + 1):
+        for s in [0, *range(min_length, t - min_length + 1)]:
+            cost = best[s] + line_cost(x, y, w, s, t) + penalty
+            if cost < best[t]:
+                best[t], path[t] = cost, path[s] + ([s] if s else [])
+    return best[n], path[n]
+
+
+def total_cost(x, y, w, penalty, breaks):
+    """Cost of one given partition."""
+    ends = [0, *breaks, len(x)]
+    return sum(line_cost(x, y, w, a, b) for a, b in zip(ends, ends[1:], strict=False)) + penalty * len(breaks)
+
+
+def contrast(x, y, w, t, width):
+    """Right line minus left line half way between blocks t - 1 and t, each fitted to ``width`` blocks."""
+    at = (x[min(t, len(x) - 1)] + x[t - 1]) / 2
+    ends = []
+    for start, stop in ((t - width, t), (t, t + width)):
+        slope, intercept = np.polyfit(x[start:stop], y[start:stop], 1, w=np.sqrt(w[start:stop]))
+        ends.append(intercept + slope * at)
+    return ends[1] - ends[0]
+
+
+def running_median(values, k):
+    """Sorted windows, mirrored at the ends without repeating the end point."""
+    n, out = len(values), []
+    k = min(k, (n - 1) // 2)
+    for i in range(n):
+        window = []
+        for j in range(i - k, i + k + 1):
+            inside = -j if j < 0 else j
+            window.append(values[2 * (n - 1) - inside if inside >= n else inside])
+        out.append(sorted(window)[k])
+    return np.array(out)
+
+
+def binned_median(values, edges):
+    """One bin after the other."""
+    out = []
+    for a, b in zip(edges, edges[1:], strict=False):
+        kept = sorted(v for v in values[a:b] if v == v)  # noqa: PLR0124  NaN differs from itself
+        n = len(kept)
+        out.append((kept[(n - 1) // 2] + kept[n // 2]) / 2 if n else np.nan)
+    return np.array(out)
