@@ -1,6 +1,7 @@
 """A folder of runs as a source: ``NAME/run.json`` with the facts and ``NAME/history.{parquet,csv,jsonl}`` with the curves.
 
-Runs lie in the folder itself or in ``runs/`` below it. Histories never pass through pandas, which cannot tell a metric
+Runs lie in the folder itself or in ``runs/`` below it; a folder that holds nothing but tables (``NAME.csv``,
+``NAME.parquet``) is read as one run a table, with an unknown config. Histories never pass through pandas, which cannot tell a metric
 that was not logged from one that was logged as NaN.
 """
 
@@ -8,18 +9,21 @@ from __future__ import annotations
 
 import datetime
 import json
-import threading
-from collections.abc import Iterator, Mapping
+import math
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from runtriage.errors import RunNotFoundError, RunReadError, SourceError
+from runtriage.errors import RunNotFoundError, RunReadError
 from runtriage.model.history import RunHistory, RunInfo
-from runtriage.model.refs import parse_address
 from runtriage.model.vocab import RunState
-from runtriage.trackers.tables import read_csv, read_jsonl, read_parquet
+from runtriage.trackers.folder import FolderSource
+from runtriage.trackers.tables import Found, read_csv, read_jsonl, read_parquet
 
 _READERS = {"parquet": read_parquet, "csv": read_csv, "jsonl": read_jsonl}
+_BARE = frozenset({".csv", ".parquet"})
+_FAR_FUTURE = 1e12
+_NO_FACTS = "the run has no run.json: config unknown"
 _STATES = {
     "running": RunState.RUNNING,
     "finished": RunState.FINISHED,
@@ -30,80 +34,10 @@ _STATES = {
 }
 
 
-class FilesSource:
-    """The runs of a folder.
+class FilesSource(FolderSource[Path]):
+    """The runs of a folder: ``files:DIR``. A place is the folder of a run, or a bare table."""
 
-    Parameters
-    ----------
-    address
-        ``files:DIR``.
-
-    Raises
-    ------
-    UsageError
-        Not an address.
-    """
-
-    def __init__(self, address: str) -> None:
-        parsed = parse_address(address)
-        self._address = parsed.canonical
-        self._root = Path(parsed.location).expanduser()
-        self._folders: dict[str, Path] = {}
-        self._lock = threading.Lock()
-
-    @staticmethod
-    def split_run(address: str) -> tuple[str, str | None]:
-        """Split ``files:DIR/RUN`` if ``DIR/RUN`` is a run, or if ``DIR`` has runs and nothing is at ``DIR/RUN``."""
-        folder = Path(parse_address(address).location)
-        here = folder.expanduser()
-        if _is_run(here):
-            return f"files:{folder.parent}", _info("", here)[0].id
-        if not here.exists() and any(_run_folders(here.parent)):
-            return f"files:{folder.parent}", folder.name
-        return address, None
-
-    @property
-    def address(self) -> str:
-        """Canonical address."""
-        return self._address
-
-    def list_runs(self) -> Iterator[RunInfo]:
-        """Yield the runs by folder name.
-
-        Raises
-        ------
-        SourceError
-            There is no such folder.
-        """
-        if not self._root.is_dir():
-            raise SourceError("there is no such folder", where=self._address)
-        seen: set[str] = set()
-        for folder in _run_folders(self._root):
-            info, _ = _info(self._address, folder)
-            if info.id in seen:  # two folders claim one id: the later one goes by its place
-                info = _renamed(info, str(folder.relative_to(self._root)))
-            seen.add(info.id)
-            with self._lock:
-                self._folders[info.id] = folder
-            yield info
-
-    def find_run(self, run_id: str) -> RunInfo:
-        """Return one run by id, or by name or folder where that is unique.
-
-        Raises
-        ------
-        RunNotFoundError
-            No such run, or several.
-        """
-        infos = list(self.list_runs())
-        for info in infos:
-            if info.id == run_id:
-                return info
-        named = [info for info in infos if run_id in (info.name, self._folders[info.id].name)]
-        if len(named) != 1:
-            what = f"{len(named)} runs are called" if named else "there is no run"
-            raise RunNotFoundError(f"{what} {run_id}", where=self._address)
-        return named[0]
+    scheme = "files"
 
     def read(self, info: RunInfo) -> RunHistory:
         """Return the history of a run; what is missing or broken is in its notes.
@@ -111,50 +45,56 @@ class FilesSource:
         Raises
         ------
         RunNotFoundError
-            The folder of the run is gone.
+            The run is gone.
         RunReadError
             The history file exists and cannot be read at all.
         """
-        folder = self._folder(info)
-        notes = list(_info(self._address, folder)[1])
+        place = self._place(info)
+        if not place.exists():
+            raise RunNotFoundError(f"the run {info.id} is not there any more", where=self._address)
+        bare = place.is_file()
+        notes = [_NO_FACTS] if bare else list(_info(self._address, place)[1])
         for suffix, reader in _READERS.items():
-            path = folder / f"history.{suffix}"
-            if not path.is_file():
+            path = place if bare else place / f"history.{suffix}"
+            if path.suffix != f".{suffix}" or not path.is_file():
                 continue
-            try:
-                found = reader(path)
-            except FileNotFoundError:
-                continue
-            except OSError as error:
-                raise RunReadError(f"the history cannot be opened: {error.strerror}", where=str(path)) from error
-            if not found.tracks:
+            found = _read(path, reader)
+            if not found.tracks and not found.notes:
                 notes.append(f"{path.name} holds no logged value")
             return RunHistory(info=info, tracks=found.tracks, notes=(*notes, *found.notes))
         return RunHistory(info=info, tracks={}, notes=(*notes, "the run has no history file"))
 
-    def close(self) -> None:
-        """Do nothing: no file stays open."""
+    @classmethod
+    def _scan(cls, address: str, root: Path) -> Iterator[tuple[RunInfo, Path]]:
+        if _is_run(root):
+            yield _info(address, root)[0], root
+            return
+        none = True
+        for place in (root, root / "runs"):
+            if place.is_dir():
+                for child in sorted(place.iterdir()):
+                    if _is_run(child):
+                        none = False
+                        yield _info(address, child)[0], child
+        if none and root.is_dir():
+            for path in sorted(root.iterdir()):
+                if path.suffix in _BARE and path.is_file():
+                    yield RunInfo(source=address, id=path.stem, name=path.stem), path
 
-    def _folder(self, info: RunInfo) -> Path:
-        with self._lock:
-            folder = self._folders.get(info.id)
-        if folder is None and self._root.is_dir():
-            for _ in self.list_runs():
-                pass
-            with self._lock:
-                folder = self._folders.get(info.id)
-        if folder is None or not folder.is_dir():
-            raise RunNotFoundError(f"the run {info.id} is not there any more", where=self._address)
-        return folder
+    @classmethod
+    def _run_at(cls, path: Path) -> str | None:
+        return _info("", path)[0].id if _is_run(path) else None
+
+    @staticmethod
+    def _folder_name(place: Path) -> str:
+        return place.name
 
 
-def _run_folders(root: Path) -> Iterator[Path]:
-    if _is_run(root):
-        yield root
-        return
-    for place in (root, root / "runs"):
-        if place.is_dir():
-            yield from (child for child in sorted(place.iterdir()) if _is_run(child))
+def _read(path: Path, reader: Callable[[Path], Found]) -> Found:
+    try:
+        return reader(path)
+    except OSError as error:
+        raise RunReadError(f"the history cannot be opened: {error.strerror}", where=str(path)) from error
 
 
 def _is_run(folder: Path) -> bool:
@@ -165,7 +105,7 @@ def _info(address: str, folder: Path) -> tuple[RunInfo, tuple[str, ...]]:
     try:
         facts = json.loads((folder / "run.json").read_bytes())
     except FileNotFoundError:
-        return RunInfo(source=address, id=folder.name, name=folder.name), ("the run has no run.json: config unknown",)
+        return RunInfo(source=address, id=folder.name, name=folder.name), (_NO_FACTS,)
     except (OSError, ValueError, RecursionError):
         facts = None
     if not isinstance(facts, dict):
@@ -194,22 +134,9 @@ def _tags(tags: Any) -> Mapping[str, str]:
 
 def _seconds(moment: Any) -> float | None:
     if isinstance(moment, int | float) and not isinstance(moment, bool):
-        return float(moment)
+        return float(moment) if abs(moment) < _FAR_FUTURE and math.isfinite(moment) else None
     try:
         parsed = datetime.datetime.fromisoformat(str(moment))
     except ValueError:
         return None
     return (parsed if parsed.tzinfo else parsed.replace(tzinfo=datetime.UTC)).timestamp()
-
-
-def _renamed(info: RunInfo, run_id: str) -> RunInfo:
-    return RunInfo(
-        source=info.source,
-        id=run_id,
-        name=info.name,
-        state=info.state,
-        config=info.config,
-        tags=info.tags,
-        url=info.url,
-        started=info.started,
-    )

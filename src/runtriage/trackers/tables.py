@@ -152,7 +152,7 @@ def _assemble(
     said = [*notes, *steps.notes]
     tracks: dict[str, Track] = {}
     for i, name in enumerate(names):
-        if name == step or name in INTERNAL_NAMES or name == clock:
+        if name in (step, clock) or name in INTERNAL_NAMES:
             continue
         if name in names[:i]:
             said.append(f"the column {name} comes more than once: only the first is read")
