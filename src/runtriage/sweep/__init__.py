@@ -1,0 +1,1 @@
+"""Many runs: which, read how, judged in which groups, and what became of each."""

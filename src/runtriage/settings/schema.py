@@ -1,0 +1,66 @@
+"""What a user may set, as one frozen tree with its defaults."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import msgspec
+
+from runtriage.model.vocab import Level
+
+Budget = Annotated[float, msgspec.Meta(gt=0.0, lt=0.5)]
+Count = Annotated[int, msgspec.Meta(ge=1, le=256)]
+
+MARK_KINDS: tuple[str, ...] = ("tags", "panel", "view")
+"""What can be written back: tags of a run, its note block and panel files, and the saved view of the experiment."""
+
+EXECUTORS: tuple[str, ...] = ("serial", "processes")
+
+
+class AnalysisSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How runs are judged.
+
+    Attributes
+    ----------
+    false_alarm_budget
+        Chance that a healthy run is called suspicious or worse, over all its metrics and detectors together.
+    roles
+        Metric names to roles, beating the built-in table.
+    ignore_keys
+        Further config keys (regular expressions) that do not change training.
+    """
+
+    false_alarm_budget: Budget = 0.01
+    roles: dict[str, str] = msgspec.field(default_factory=dict)
+    ignore_keys: tuple[str, ...] = ()
+
+
+class SweepSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How a sweep goes about it.
+
+    Attributes
+    ----------
+    write
+        What to write back: any of :data:`MARK_KINDS`, or ``all``; empty to only read.
+    fail_on
+        Verdict from which the exit code is 1; None for never.
+    executor
+        Where cohorts are analysed: one of :data:`EXECUTORS`.
+    readers
+        Runs read at the same time.
+    workers
+        Processes of the ``processes`` executor.
+    """
+
+    write: tuple[str, ...] = ()
+    fail_on: Level | None = None
+    executor: str = "serial"
+    readers: Count = 4
+    workers: Count = 2
+
+
+class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """All settings."""
+
+    analysis: AnalysisSettings = AnalysisSettings()
+    sweep: SweepSettings = SweepSettings()

@@ -1,0 +1,62 @@
+"""Threads and processes behind one bounded, ordered map."""
+
+from __future__ import annotations
+
+import multiprocessing
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Executor as Pool
+from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor
+from typing import TypeVar
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+
+class _PoolExecutor:
+    """Keeps at most ``ahead`` pieces begun whose results were not yet taken."""
+
+    def __init__(self, pool: Pool, ahead: int) -> None:
+        self._pool = pool
+        self._ahead = ahead
+
+    def map(self, work: Callable[[T], R], items: Iterable[T]) -> Iterator[R]:
+        """Yield the result of each item, in order."""
+        begun: deque[Future[R]] = deque()
+        for item in items:
+            begun.append(self._pool.submit(work, item))
+            if len(begun) > self._ahead:
+                yield begun.popleft().result()
+        while begun:
+            yield begun.popleft().result()
+
+    def close(self) -> None:
+        """Stop: what has not begun will not begin."""
+        self._pool.shutdown(wait=False, cancel_futures=True)
+
+
+class ThreadExecutor(_PoolExecutor):
+    """Threads, for work that waits.
+
+    Parameters
+    ----------
+    workers
+        Threads.
+    """
+
+    def __init__(self, workers: int) -> None:
+        super().__init__(ThreadPoolExecutor(workers, thread_name_prefix="runtriage"), 2 * workers)
+
+
+class ProcessExecutor(_PoolExecutor):
+    """Processes, for work that computes; the function and its items must pickle.
+
+    Parameters
+    ----------
+    workers
+        Processes. They are started fresh: a fork of a process with threads can hang.
+    """
+
+    def __init__(self, workers: int) -> None:
+        context = multiprocessing.get_context("spawn")
+        super().__init__(ProcessPoolExecutor(workers, mp_context=context), workers)

@@ -1,0 +1,98 @@
+"""What came of each run of a sweep, and of the sweep. Pure nouns."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+
+from runtriage import __version__
+from runtriage.model.curve import Triage
+from runtriage.model.history import RunInfo
+from runtriage.model.marks import WritePlan
+from runtriage.model.report import BaselineUse, Report, RunSummary, Tool
+from runtriage.model.vocab import BaselineKind, Level, at_least
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Outcome:
+    """One run of a sweep.
+
+    Attributes
+    ----------
+    triage
+        What is said of it; withheld where it could not be read.
+    failure
+        Why it could not be read or analysed, or None.
+    write_failure
+        Why its marks could not be written, or None; the report is good all the same.
+    plan
+        The changes that were or, in a dry run, would be made; None if nothing was to be written.
+    """
+
+    triage: Triage
+    failure: str | None = None
+    write_failure: str | None = None
+    plan: WritePlan | None = None
+
+    @property
+    def report(self) -> Report:
+        """The report."""
+        return self.triage.report
+
+
+@dataclass(slots=True, kw_only=True)
+class Tally:
+    """Counts over a sweep, kept while its outcomes go by."""
+
+    levels: Counter[Level] = field(default_factory=Counter)
+    failed: list[tuple[str, str]] = field(default_factory=list)
+    unwritten: list[tuple[str, str]] = field(default_factory=list)
+    changed: int = 0
+    unchanged: int = 0
+    explained: int = 0
+
+    def add(self, outcome: Outcome) -> None:
+        """Count one outcome."""
+        report = outcome.report
+        self.explained += any(finding.explained_by is not None for finding in report.findings)
+        if outcome.failure is not None:
+            self.failed.append((report.run.id, outcome.failure))
+        else:
+            self.levels[report.verdict] += 1
+        if outcome.write_failure is not None:
+            self.unwritten.append((report.run.id, outcome.write_failure))
+        elif outcome.plan is not None:
+            self.changed += bool(outcome.plan)
+            self.unchanged += not outcome.plan
+
+    @property
+    def runs(self) -> int:
+        """Runs looked at."""
+        return self.levels.total() + len(self.failed)
+
+    def worst_reaches(self, threshold: Level) -> bool:
+        """Tell whether any verdict is at or above the threshold."""
+        return any(at_least(level, threshold) for level in self.levels)
+
+    def sentence(self) -> str:
+        """Return the counts in one line."""
+        order = (Level.BROKEN, Level.SUSPICIOUS, Level.WATCH, Level.HEALTHY, Level.WITHHELD)
+        parts = [f"{self.levels[level]} {level}" for level in order if self.levels[level]]
+        parts += [f"{len(self.failed)} failed"] if self.failed else []
+        runs = f"{self.runs} run{'' if self.runs == 1 else 's'}"
+        text = f"{runs}: {', '.join(parts)}" if parts else runs
+        return f"{text} ({self.explained} with explained findings)" if self.explained else text
+
+
+def not_read(info: RunInfo, why: str) -> Outcome:
+    """Return the outcome of a run of which nothing can be said because reading or analysing it failed."""
+    run = RunSummary(source=info.source, id=info.id, name=info.name or info.id, state=info.state, url=info.url)
+    report = Report(
+        run=run,
+        verdict=Level.WITHHELD,
+        reason=f"The run could not be judged: {why}",
+        baseline=BaselineUse(kind=BaselineKind.NONE),
+        missing=(why,),
+        tool=Tool(version=__version__),
+    )
+    return Outcome(triage=Triage(report=report), failure=why)

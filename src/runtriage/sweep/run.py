@@ -1,0 +1,74 @@
+"""A sweep: choose, group, read ahead, judge cohort by cohort, write back. Outcomes, not exceptions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing
+from itertools import chain, islice
+
+from runtriage.model.baseline import BaselineSet
+from runtriage.model.history import RunHistory, RunInfo
+from runtriage.pipeline import Params
+from runtriage.sweep.executors import Executor, ThreadExecutor
+from runtriage.sweep.job import Judge, Read, Reader
+from runtriage.sweep.outcome import Outcome
+from runtriage.sweep.write import Writer
+from runtriage.trackers.base import HistorySource
+
+
+def sweep(
+    source: HistorySource,
+    groups: Sequence[Sequence[RunInfo]],
+    *,
+    analysis: Executor,
+    params: Params,
+    baselines: BaselineSet | None = None,
+    writer: Writer | None = None,
+    readers: int = 4,
+) -> Iterator[Outcome]:
+    """Judge runs and write back what is found; yield each outcome when it is there.
+
+    Parameters
+    ----------
+    source
+        Where the runs are.
+    groups
+        Cohorts, as :func:`runtriage.sweep.select.group` makes them.
+    analysis
+        Where cohorts are judged.
+    params
+        Settings of the analysis.
+    baselines
+        Learned baselines, or None to compare siblings.
+    writer
+        Writes marks; None to only read.
+    readers
+        Runs read at the same time.
+
+    Notes
+    -----
+    Histories of one cohort, and of those read ahead, are in memory; nothing is kept after its outcome was taken.
+    """
+    with closing(ThreadExecutor(readers)) as threads:
+        reads = threads.map(Reader(source), chain.from_iterable(groups))
+        cohorts = _regroup(reads, groups)
+        judged = analysis.map(Judge(baselines=baselines, params=params), cohorts)
+        for infos, outcomes in zip(groups, judged, strict=True):
+            for info, outcome in zip(infos, outcomes, strict=True):
+                yield writer.run(info, outcome) if writer is not None else outcome
+
+
+def read_all(source: HistorySource, infos: Iterable[RunInfo], *, readers: int = 4) -> Iterator[Read]:
+    """Read runs with several threads; yield them in order, failures included."""
+    with closing(ThreadExecutor(readers)) as threads:
+        yield from threads.map(Reader(source), infos)
+
+
+def histories(reads: Iterable[Read]) -> list[RunHistory]:
+    """Return the histories that could be read."""
+    return [read.history for read in reads if read.history is not None]
+
+
+def _regroup(reads: Iterator[Read], groups: Sequence[Sequence[RunInfo]]) -> Iterator[list[Read]]:
+    for infos in groups:
+        yield list(islice(reads, len(infos)))

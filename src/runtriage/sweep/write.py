@@ -1,0 +1,80 @@
+"""Writing back: look at the marks of a run just before, plan the difference, carry it out."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from runtriage.errors import AccessRefusedError, RuntriageError
+from runtriage.model.curve import Triage
+from runtriage.model.history import RunInfo
+from runtriage.model.marks import WritePlan
+from runtriage.outputs.marks import wanted_marks, wanted_project_marks
+from runtriage.outputs.plan import plan
+from runtriage.sweep.outcome import Outcome
+from runtriage.trackers.base import MarkTarget
+
+_log = logging.getLogger(__name__)
+_RUN_KINDS = frozenset({"tags", "panel"})
+
+
+@dataclass(slots=True, kw_only=True)
+class Writer:
+    """Writes the marks of one sweep.
+
+    Attributes
+    ----------
+    target
+        Where the marks hang.
+    what
+        Kinds of marks: ``tags``, ``panel``, ``view``.
+    dry
+        Plan only.
+    refused
+        Why the credentials may not write, once they were refused; nothing more is tried then.
+    """
+
+    target: MarkTarget
+    what: frozenset[str]
+    dry: bool = False
+    refused: str | None = None
+
+    def run(self, info: RunInfo, outcome: Outcome) -> Outcome:
+        """Return the outcome with what was written, or why it was not."""
+        if self.refused is not None or outcome.failure is not None or not self.what & _RUN_KINDS:
+            return outcome
+        try:
+            change = self._plan_run(info, outcome.triage)
+            if change and not self.dry:
+                self.target.apply(info, change)
+        except AccessRefusedError as error:
+            self.refused = str(error)
+            return outcome
+        except RuntriageError as error:
+            return replace(outcome, write_failure=str(error))
+        except Exception as error:  # the job boundary: one run never stops the others
+            _log.debug("marking %s failed", info.id, exc_info=True)
+            return replace(outcome, write_failure=f"unexpected {type(error).__name__} while writing: {error}")
+        return replace(outcome, plan=change)
+
+    def project(self, triages: Sequence[Triage]) -> tuple[WritePlan | None, str | None]:
+        """Write the marks of the experiment as a whole; return the plan and why it failed."""
+        if self.refused is not None or "view" not in self.what:
+            return None, None
+        try:
+            change = plan(wanted_project_marks(triages), self.target.read_project_marks())
+            if change and not self.dry:
+                self.target.apply_project(change)
+        except AccessRefusedError as error:
+            self.refused = str(error)
+            return None, None
+        except RuntriageError as error:
+            return None, str(error)
+        return change, None
+
+    def _plan_run(self, info: RunInfo, triage: Triage) -> WritePlan:
+        panel_url = getattr(self.target, "panel_url", None)
+        image = panel_url(info) if panel_url is not None and "panel" in self.what else None
+        wanted = wanted_marks(triage, what=self.what & _RUN_KINDS, panel_url=image)
+        return plan(wanted, self.target.read_marks(info))
