@@ -16,9 +16,9 @@ LOCK = "requirements/dev.txt"
 
 # Spelled in pieces, so that this file does not hold what it looks for.
 FORBIDDEN = {
-    "a machine's path": r"(?<![\w.])/(?:" + "|".join(("ro" + "ot", "ho" + "me", "wo" + "rk", "op" + "t/rt", "Us" + "ers")) + r")/[\w.]+",
+    "a machine's path": r"(?<![\w.])/(?:" + "|".join(("ro" + "ot", "ho" + "me", "wo" + "rk", "op" + "t", "Us" + "ers")) + r")/[\w.]+",
     "a registry's host": r"(?i)(?:pypi|pythonhosted|npmjs|anaconda|artifact" + r"ory|nexus|devpi)\.(?:org|com|net|io|[a-z0-9.-]+/simple)",
-    "an index option": r"(?m)^\s*--(?:extra-)?(?:index-url|trusted-host)",
+    "an index option": r"(?m)^\s*--(?:(?:extra-)?index-url|trusted-host|find-links)",
     "a key": r"\b(?:AKIA[0-9A-Z]{16}|gh[pousr]_[A-Za-z0-9]{36}|wandb_v1_[A-Za-z0-9]{20,}|xox[bp]-[A-Za-z0-9-]{20,})\b",
     "a private key": "-----BEGIN " + r"(?:[A-Z]+ )?PRIVATE KEY",
 }

@@ -1,0 +1,72 @@
+# Two commands matter: `make demo` shows what this is, `make test` shows that it works. `make setup` comes with both.
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DELETE_ON_ERROR:
+.DEFAULT_GOAL := help
+
+PYTHON ?= python3.11
+CORPORA ?= $(or $(RUNTRIAGE_CORPORA),../shared)
+SCORES ?= build/scores
+BIN := .venv/bin
+STAMP := .venv/.installed
+SLOW := statistical or browser
+
+.PHONY: help setup demo test test-slow lint bench score lock clean
+
+help:  ## Show this list
+	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+setup: $(STAMP)  ## Make .venv with exactly the packages of requirements/dev.txt
+
+$(STAMP): requirements/dev.txt pyproject.toml
+	@command -v $(PYTHON) >/dev/null || { echo "needs $(PYTHON) (or: make PYTHON=path/to/python3.11)" >&2; exit 2; }
+	test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/dev.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@touch $@
+
+demo: setup  ## Real runs, a real MLflow server, verdicts in its pages (ARGS=--keep leaves it up)
+	$(BIN)/runtriage demo $(ARGS)
+
+test: setup  ## Everything but what takes minutes, with a real MLflow server
+	$(BIN)/python -m pytest -n 2 $(ARGS)
+
+test-slow: setup  ## False-alarm rates on simulated cohorts; pages in headless Chromium
+	$(BIN)/python -m pytest -m "$(SLOW)" --timeout 900 $(ARGS)
+
+bench: setup  ## Rows per CPU second
+	$(BIN)/python -m pytest -m bench --benchmark-enable --benchmark-columns=min,median,rounds --timeout 900 tests/bench $(ARGS)
+
+lint: setup  ## ruff, mypy strict, import contracts
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+score: setup  ## Judge the labelled runs beside this repository and compare with their labels
+	@test -d $(CORPORA)/data || { echo "no labelled runs at $(CORPORA): set RUNTRIAGE_CORPORA" >&2; exit 2; }
+	mkdir -p $(SCORES)
+	$(BIN)/runtriage sweep files:$(CORPORA)/data/real --json $(SCORES)/real.jsonl >$(SCORES)/real.txt
+	$(BIN)/runtriage learn files:$(CORPORA)/data/faultlab/baselines -o $(SCORES)/faultlab.baselines
+	$(BIN)/runtriage sweep files:$(CORPORA)/data/faultlab/candidates --baselines $(SCORES)/faultlab.baselines \
+	  --json $(SCORES)/faultlab.jsonl >$(SCORES)/faultlab.txt
+	for jitter in 0 0.03; do \
+	  out=$(SCORES)/synth-$$jitter; \
+	  test -f $$out/labels.jsonl || $(BIN)/python $(CORPORA)/bench/synth.py $$out --seed 7 --jitter $$jitter; \
+	  $(BIN)/runtriage sweep files:$$out/runs --json $$out.jsonl >$$out.txt; \
+	done
+	@for name in real faultlab; do \
+	  echo "== $$name"; $(BIN)/python $(CORPORA)/bench/score.py $(CORPORA)/data/$$name/labels.jsonl $(SCORES)/$$name.jsonl --by; \
+	done
+	@for jitter in 0 0.03; do \
+	  out=$(SCORES)/synth-$$jitter; \
+	  echo "== synthetic, jitter $$jitter"; $(BIN)/python $(CORPORA)/bench/score.py $$out/labels.jsonl $$out.jsonl --by; \
+	done
+
+lock:  ## Compile requirements/dev.txt from dev.in (UPGRADE=--upgrade takes newer versions)
+	test -x $(BIN)/pip-compile || { $(PYTHON) -m venv .venv && $(BIN)/python -m pip install --quiet 'pip-tools>=7.5'; }
+	cd requirements && CUSTOM_COMPILE_COMMAND="make lock" ../$(BIN)/pip-compile --quiet --generate-hashes --strip-extras \
+	  --allow-unsafe --no-emit-index-url --no-emit-trusted-host --no-emit-find-links $(UPGRADE) --output-file dev.txt dev.in
+
+clean:  ## Remove what was made here
+	rm -rf .venv build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .benchmarks
+	find . -name __pycache__ -prune -exec rm -rf {} +
