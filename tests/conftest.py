@@ -16,11 +16,14 @@ _CORPORA = os.environ.get(CORPORA_VARIABLE, "../shared")  # read before a test's
 ALIEN_PREFIXES = ("MLFLOW_", "WANDB_", "RUNTRIAGE_", "DATABRICKS_", "AWS_", "AZURE_", "GOOGLE_")
 ALIEN_NAMES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY", "NETRC", "FORCE_COLOR", "NO_COLOR", "COLUMNS")
 
-# The deadline is off everywhere: on two shared cores it measures the neighbours. `ci` draws the same examples each time.
+# No deadline anywhere: on two shared cores it measures the neighbours. `ci` draws the same examples each time.
 settings.register_profile("ci", deadline=None, max_examples=60, derandomize=True, print_blob=True)
 settings.register_profile("dev", deadline=None, max_examples=25)
 settings.register_profile(
-    "thorough", deadline=None, max_examples=1000, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
+    "thorough",
+    deadline=None,
+    max_examples=1000,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci" if os.environ.get("CI") else "dev"))
 
@@ -28,7 +31,8 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci" if os.environ.ge
 def pytest_report_header() -> list[str]:
     """Name the versions that decide what is tested."""
     names = ("numpy", "scipy", "pyarrow", "msgspec", "mlflow", "wandb")
-    return ["with " + ", ".join(f"{name} {version(name)}" for name in names), f"hypothesis profile {settings.get_current_profile_name()}"]
+    versions = ", ".join(f"{name} {version(name)}" for name in names)
+    return [f"with {versions}", f"hypothesis profile {settings.get_current_profile_name()}"]
 
 
 @pytest.fixture(scope="session", autouse=True)

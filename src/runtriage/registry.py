@@ -1,7 +1,7 @@
 """Which code opens which address: a table of strings, so that nothing is imported before it is needed.
 
-Other distributions add schemes through the entry-point group ``runtriage.sources``; they are looked up only when a scheme
-is not in the table, so a plugin can neither slow the start nor take over a scheme of ours.
+Other distributions add schemes through the entry-point group ``runtriage.sources``; they are looked up only when a
+scheme is not in the table, so a plugin can neither slow the start nor take over a scheme of ours.
 """
 
 from __future__ import annotations
@@ -55,8 +55,8 @@ def open_source(address: str) -> HistorySource:
 def split_run(address: str) -> tuple[str, str | None]:
     """Split ``SOURCE/RUN`` into the address of the source and the run, or None if no run is named.
 
-    For a local source the folder decides: ``files:DIR/RUN`` is split if ``DIR/RUN`` is itself a run. The address returned is
-    meant for :func:`open_source` and still holds any credentials typed by the user; show :attr:`HistorySource.address`.
+    For a local source the folder decides: ``files:DIR/RUN`` is split if ``DIR/RUN`` is itself a run. The address returned
+    is meant for :func:`open_source` and still holds any credentials typed by the user; show :attr:`HistorySource.address`.
 
     Raises
     ------

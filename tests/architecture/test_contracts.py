@@ -53,8 +53,8 @@ def lint_imports(source: Path, cache: Path) -> subprocess.CompletedProcess[str]:
     ]
     # PYTHONPATH stands before the editable install, so that the copy is what is looked at.
     return subprocess.run(
-        command, env={"PYTHONPATH": str(source), "PATH": "", "COLUMNS": "200"}, capture_output=True, text=True, timeout=120,
-        check=False, cwd=source,
+        command, env={"PYTHONPATH": str(source), "PATH": "", "COLUMNS": "200"}, cwd=source,
+        capture_output=True, text=True, timeout=120, check=False,
     )
 
 
@@ -67,7 +67,8 @@ def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def copied(tmp_path: Path) -> Path:
     """Return the parent folder of a copy of the package's code."""
-    shutil.copytree(ROOT / "src/runtriage", tmp_path / "runtriage", ignore=shutil.ignore_patterns("__pycache__", "runs"))
+    data = shutil.ignore_patterns("__pycache__", "runs")
+    shutil.copytree(ROOT / "src/runtriage", tmp_path / "runtriage", ignore=data)
     return tmp_path
 
 
@@ -77,8 +78,13 @@ def test_every_contract_holds(cache: Path) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-@pytest.mark.parametrize(("contract", "module", "line"), PLANTED, ids=[f"{c}-{m}-{i}" for i, (c, m, _) in enumerate(PLANTED)])
-def test_a_planted_import_breaks_its_contract(contract: str, module: str, line: str, copied: Path, cache: Path) -> None:
+IDS = [f"{contract}-{module}-{number}" for number, (contract, module, _) in enumerate(PLANTED)]
+
+
+@pytest.mark.parametrize(("contract", "module", "line"), PLANTED, ids=IDS)
+def test_a_planted_import_breaks_its_contract(
+    contract: str, module: str, line: str, copied: Path, cache: Path
+) -> None:
     """Each contract notices the import that it forbids."""
     path = copied / "runtriage" / module
     before = path.read_text(encoding="utf-8") if path.exists() else ""

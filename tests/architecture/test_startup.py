@@ -22,7 +22,8 @@ finally:
 
 def run(*arguments: str) -> subprocess.CompletedProcess[str]:
     """Run the command line in a new interpreter; the last line of stderr names the heavy modules that it loaded."""
-    return subprocess.run([sys.executable, "-c", PROGRAM, *arguments], capture_output=True, text=True, timeout=60, check=False)
+    command = [sys.executable, "-c", PROGRAM, *arguments]
+    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=lambda words: " ".join(words) or "runtriage")
