@@ -55,8 +55,9 @@ def open_source(address: str) -> HistorySource:
 def split_run(address: str) -> tuple[str, str | None]:
     """Split ``SOURCE/RUN`` into the address of the source and the run, or None if no run is named.
 
-    For a local source the folder decides: ``files:DIR/RUN`` is split if ``DIR/RUN`` is itself a run. The address returned
-    is meant for :func:`open_source` and still holds any credentials typed by the user; show :attr:`HistorySource.address`.
+    For a local source the folder decides: ``files:DIR/RUN`` is split if ``DIR/RUN`` is itself a run. The address
+    returned is meant for :func:`open_source` and still holds any credentials typed by the user; show
+    :attr:`HistorySource.address`.
 
     Raises
     ------
