@@ -1,0 +1,5 @@
+"""``python -m runtriage``."""
+
+from runtriage.cli.app import main
+
+main()

@@ -1,0 +1,154 @@
+"""What several commands do first and last: settings, opening a source, parsing moments, writing files."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from runtriage.errors import CodecError, UsageError
+from runtriage.model.baseline import BaselineSet
+from runtriage.model.refs import redacted
+from runtriage.pipeline import Params
+from runtriage.registry import open_source, split_run
+from runtriage.settings import Loaded, Settings, load
+from runtriage.trackers.base import HistorySource, MarkTarget
+
+_AGE = re.compile(r"(\d+)([mhdw])")
+_SECONDS = {"m": 60.0, "h": 3600.0, "d": 86400.0, "w": 604800.0}
+
+
+def settings(flags: Mapping[str, Any]) -> Loaded:
+    """Return the settings of this call."""
+    return load(Path.cwd(), os.environ, flags)
+
+
+def params(settings: Settings) -> Params:
+    """Return the part of the settings that the analysis takes."""
+    chosen = settings.analysis
+    return Params(
+        false_alarm_budget=chosen.false_alarm_budget, roles=chosen.roles, ignore_keys=chosen.ignore_keys
+    )
+
+
+@contextmanager
+def opened(address: str) -> Iterator[HistorySource]:
+    """Open the source of an address that names no run, and close it.
+
+    Raises
+    ------
+    UsageError
+        The address names a run.
+    """
+    where, run = split_run(address)
+    if run is not None:
+        raise UsageError("this is the address of one run", where=redacted(address), hint="give the source, or use `runtriage check`")
+    source = open_source(where)
+    try:
+        yield source
+    finally:
+        source.close()
+
+
+def markable(source: HistorySource) -> MarkTarget:
+    """Return the source as one that marks can hang on.
+
+    Raises
+    ------
+    UsageError
+        It cannot be written to.
+    """
+    if not isinstance(source, MarkTarget):
+        raise UsageError("this source cannot be written to", where=source.address, hint="marks hang on an MLflow server")
+    return source
+
+
+def moment(text: str | None) -> float | None:
+    """Return seconds since the epoch for a date, a date with time, or an age (``30m``, ``12h``, ``7d``, ``2w``).
+
+    Raises
+    ------
+    UsageError
+        It is neither.
+    """
+    if text is None:
+        return None
+    if match := _AGE.fullmatch(text.strip()):
+        return time.time() - float(match[1]) * _SECONDS[match[2]]
+    try:
+        when = datetime.fromisoformat(text.strip())
+    except ValueError:
+        raise UsageError(f"{text!r} is no moment", where="--since", hint="write 2026-11-30, 2026-11-30T12:00 or 7d") from None
+    return (when if when.tzinfo else when.replace(tzinfo=UTC)).timestamp()
+
+
+def read_baselines(path: str | None) -> BaselineSet | None:
+    """Return the baselines of a file.
+
+    Raises
+    ------
+    UsageError
+        It cannot be opened.
+    CodecError
+        It is not a file of baselines.
+    """
+    if path is None:
+        return None
+    from runtriage.codec_baselines import decode_baselines
+
+    try:
+        content = Path(path).read_bytes()
+    except OSError as error:
+        raise UsageError(f"the baselines cannot be read: {error.strerror}", where=path, hint="`runtriage learn` writes them") from None
+    try:
+        return decode_baselines(content)
+    except CodecError as error:
+        raise CodecError(error.message, where=f"{path} {error.where}".strip(), hint=error.hint) from None
+
+
+def check_writable(*paths: str | None) -> None:
+    """Refuse a file that cannot be written before any work is done.
+
+    Raises
+    ------
+    UsageError
+        The folder does not exist or may not be written.
+    """
+    for path in paths:
+        if path is None or path == "-":
+            continue
+        folder = Path(path).resolve().parent
+        if not folder.is_dir() or Path(path).is_dir() or not os.access(folder, os.W_OK):
+            raise UsageError("this file cannot be written", where=path, hint="does its folder exist?")
+
+
+def write_file(path: str, content: bytes) -> None:
+    """Write a file whole or not at all; ``-`` is stdout.
+
+    Raises
+    ------
+    UsageError
+        It cannot be written.
+    """
+    if path == "-":
+        sys.stdout.flush()
+        sys.stdout.buffer.write(content)
+        sys.stdout.buffer.flush()
+        return
+    target = Path(path)
+    beside = target.with_name(f".{target.name}.{os.getpid()}")
+    try:
+        if target.exists() and not target.is_file():  # a pipe or a device
+            target.write_bytes(content)
+            return
+        beside.write_bytes(content)
+        beside.replace(target)
+    except OSError as error:
+        beside.unlink(missing_ok=True)
+        raise UsageError(f"the file cannot be written: {error.strerror}", where=path) from None

@@ -1,0 +1,178 @@
+"""``runtriage sweep``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from typing import Any
+
+from runtriage.cli import door, table
+from runtriage.cli.console import clean, note, out, progress
+from runtriage.errors import RuntriageError
+from runtriage.model.curve import Triage
+from runtriage.model.marks import WritePlan
+from runtriage.model.report import Report
+from runtriage.model.vocab import RunState
+from runtriage.settings import Settings
+from runtriage.settings.schema import MARK_KINDS
+from runtriage.sweep.executors import Executor, ProcessExecutor, SerialExecutor
+from runtriage.sweep.outcome import Outcome, Tally
+from runtriage.sweep.run import sweep
+from runtriage.sweep.select import Selection, choose, group
+from runtriage.sweep.write import Writer
+
+FAILURES_SHOWN = 10
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ask:
+    """What was asked for on the command line, besides settings."""
+
+    source: str
+    baselines: str | None = None
+    dry_run: bool = False
+    json: str | None = None
+    html: str | None = None
+    since: str | None = None
+    limit: int | None = None
+    only: RunState | None = None
+    show_settings: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Swept:
+    """What came of a sweep, kept for the summary."""
+
+    outcomes: list[Outcome]
+    tally: Tally
+    writer: Writer | None
+    project: WritePlan | None = None
+    project_failure: str | None = None
+
+
+def run(ask: Ask, flags: Mapping[str, Any]) -> int:
+    """Sweep and return the exit code."""
+    loaded = door.settings(flags)
+    if ask.show_settings:
+        for line in loaded.lines():
+            out(line)
+        return 0
+    door.check_writable(ask.json, ask.html)
+    swept = perform(ask, loaded.settings)
+    reports = [outcome.report for outcome in swept.outcomes]
+    if ask.json is not None:
+        door.write_file(ask.json, json_lines(reports))
+    if ask.html is not None:
+        write_html(ask.html, [outcome.triage for outcome in swept.outcomes], ask.source)
+    say = note if ask.json == "-" else out
+    if ask.json != "-":
+        table.show(reports)
+        if reports:
+            out()
+    say(swept.tally.sentence())
+    _tell(swept, ask, say)
+    return _code(swept, loaded.settings)
+
+
+def perform(ask: Ask, settings: Settings) -> Swept:
+    """Sweep; return what came of it."""
+    baselines = door.read_baselines(ask.baselines)
+    kinds = frozenset(settings.sweep.write)
+    kinds = frozenset(MARK_KINDS) if "all" in kinds else kinds
+    params = door.params(settings)
+    selection = Selection(since=door.moment(ask.since), limit=ask.limit, only=ask.only)
+    tally = Tally()
+    outcomes: list[Outcome] = []
+    keep_curves = ask.html is not None
+    with door.opened(ask.source) as source, closing(_executor(settings)) as analysis:
+        writer = Writer(target=door.markable(source), what=kinds, dry=ask.dry_run) if kinds else None
+        with progress("listing", None) as bar:
+            groups = group(choose(bar.over(source.list_runs()), selection), params.ignore_keys)
+        total = sum(map(len, groups))
+        with progress("judging", total) as bar:
+            results = sweep(
+                source, groups, analysis=analysis, params=params, baselines=baselines, writer=writer,
+                readers=settings.sweep.readers,
+            )
+            for outcome in bar.over(results):
+                tally.add(outcome)
+                outcomes.append(outcome if keep_curves else _light(outcome))
+        plan, failure = None, None
+        if writer is not None:
+            plan, failure = writer.project([outcome.triage for outcome in outcomes if outcome.failure is None])
+    return Swept(outcomes=outcomes, tally=tally, writer=writer, project=plan, project_failure=failure)
+
+
+def json_lines(reports: Sequence[Report]) -> bytes:
+    """Return one report a line."""
+    from runtriage.codec import encode_report
+
+    return b"".join(encode_report(report) + b"\n" for report in reports)
+
+
+def write_html(path: str, triages: Sequence[Triage], title: str) -> None:
+    """Write the self-contained page."""
+    from runtriage.model.refs import redacted
+    from runtriage.outputs.report.html import render_html
+
+    door.write_file(path, render_html(triages, redacted(title)).encode())
+
+
+def _executor(settings: Settings) -> Executor:
+    return ProcessExecutor(settings.sweep.workers) if settings.sweep.executor == "processes" else SerialExecutor()
+
+
+def _light(outcome: Outcome) -> Outcome:
+    from dataclasses import replace
+
+    return replace(outcome, triage=Triage(report=outcome.report))
+
+
+def _tell(swept: Swept, ask: Ask, say: Any) -> None:
+    tally, writer = swept.tally, swept.writer
+    for title, lines in (("failed", tally.failed), ("not written", tally.unwritten)):
+        for run_id, why in lines[:FAILURES_SHOWN]:
+            note(f"runtriage: {title}: {clean(run_id, 60)}: {clean(why, 300)}")
+        if len(lines) > FAILURES_SHOWN:
+            note(f"runtriage: {title}: … and {len(lines) - FAILURES_SHOWN} more")
+    if writer is None:
+        return
+    if ask.dry_run:
+        for outcome in swept.outcomes:
+            for line in plan_lines(outcome.plan):
+                out(f"{clean(outcome.report.run.name, 60)}: {line}") if ask.json != "-" else None
+        for line in plan_lines(swept.project):
+            say(f"experiment: {line}")
+    verb = "would change" if ask.dry_run else "changed"
+    say(f"marks: {tally.changed} runs {verb}, {tally.unchanged} already right" + ("; experiment " + verb if swept.project else ""))
+    if writer.refused is not None:
+        note(f"runtriage: nothing could be written: {clean(writer.refused, 300)}; the reports are complete")
+    if swept.project_failure is not None:
+        note(f"runtriage: not written: experiment: {clean(swept.project_failure, 300)}")
+
+
+def plan_lines(plan: WritePlan | None) -> list[str]:
+    """Return a plan in words, one change a line."""
+    if plan is None:
+        return []
+    lines = [f"set {key} = {clean(value, 80)}" for key, value in sorted(plan.set_tags.items())]
+    lines += [f"remove {key}" for key in plan.delete_tags]
+    lines += ["write the note block"] if plan.set_note is not None else []
+    lines += ["remove the note block"] if plan.delete_note else []
+    lines += [f"put {path} ({len(content)} bytes)" for path, content in sorted(plan.put_files.items())]
+    return lines + [f"remove {path}" for path in plan.delete_files]
+
+
+def _code(swept: Swept, settings: Settings) -> int:
+    if settings.sweep.fail_on is not None and swept.tally.worst_reaches(settings.sweep.fail_on):
+        return 1
+    refused = swept.writer is not None and swept.writer.refused is not None
+    partly = swept.tally.failed or swept.tally.unwritten or swept.project_failure is not None or refused
+    return RuntriagePartly.exit_code if partly else 0
+
+
+class RuntriagePartly(RuntriageError):
+    """Names the exit code of a sweep that reached its end and in which something failed."""
+
+    exit_code = 4
