@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from runtriage.cli import door, table
 from runtriage.cli.console import clean, note, out, progress
@@ -20,7 +20,10 @@ from runtriage.sweep.executors import Executor, ProcessExecutor, SerialExecutor
 from runtriage.sweep.outcome import Outcome, Tally
 from runtriage.sweep.run import sweep
 from runtriage.sweep.select import Selection, choose, group
-from runtriage.sweep.write import Writer
+from runtriage.trackers.base import HistorySource
+
+if TYPE_CHECKING:
+    from runtriage.sweep.write import Writer
 
 FAILURES_SHOWN = 10
 
@@ -86,7 +89,7 @@ def perform(ask: Ask, settings: Settings) -> Swept:
     outcomes: list[Outcome] = []
     keep_curves = ask.html is not None
     with door.opened(ask.source) as source, closing(_executor(settings)) as analysis:
-        writer = Writer(target=door.markable(source), what=kinds, dry=ask.dry_run) if kinds else None
+        writer = _writer(source, kinds, dry=ask.dry_run) if kinds else None
         with progress("listing", None) as bar:
             groups = group(choose(bar.over(source.list_runs()), selection), params.ignore_keys)
         total = sum(map(len, groups))
@@ -102,6 +105,12 @@ def perform(ask: Ask, settings: Settings) -> Swept:
         if writer is not None:
             plan, failure = writer.project([outcome.triage for outcome in outcomes if outcome.failure is None])
     return Swept(outcomes=outcomes, tally=tally, writer=writer, project=plan, project_failure=failure)
+
+
+def _writer(source: HistorySource, kinds: frozenset[str], *, dry: bool) -> Writer:
+    from runtriage.sweep.write import Writer
+
+    return Writer(target=door.markable(source), what=kinds, dry=dry)
 
 
 def json_lines(reports: Sequence[Report]) -> bytes:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 from itertools import chain, islice
+from typing import TYPE_CHECKING
 
 from runtriage.model.baseline import BaselineSet
 from runtriage.model.history import RunHistory, RunInfo
@@ -12,8 +13,10 @@ from runtriage.pipeline import Params
 from runtriage.sweep.executors import Executor, ThreadExecutor
 from runtriage.sweep.job import Judge, Read, Reader
 from runtriage.sweep.outcome import Outcome
-from runtriage.sweep.write import Writer
 from runtriage.trackers.base import HistorySource
+
+if TYPE_CHECKING:
+    from runtriage.sweep.write import Writer
 
 
 def sweep(
