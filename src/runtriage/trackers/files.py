@@ -1,16 +1,16 @@
-"""A folder of runs as a source: ``NAME/run.json`` with the facts and ``NAME/history.{parquet,csv,jsonl}`` with the curves.
+"""A folder of runs as a source: ``NAME/run.json`` with the facts, ``NAME/history.{parquet,csv,jsonl}`` with the curves.
 
 Runs lie in the folder itself or in ``runs/`` below it; a folder that holds nothing but tables (``NAME.csv``,
-``NAME.parquet``) is read as one run a table, with an unknown config. Histories never pass through pandas, which cannot tell a metric
-that was not logged from one that was logged as NaN.
+``NAME.parquet``) is read as one run a table, with an unknown config. Histories never pass through pandas, which cannot
+tell a metric that was not logged from one that was logged as NaN.
 """
 
 from __future__ import annotations
 
-import datetime
 import json
 import math
 from collections.abc import Callable, Iterator, Mapping
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -136,7 +136,7 @@ def _seconds(moment: Any) -> float | None:
     if isinstance(moment, int | float) and not isinstance(moment, bool):
         return float(moment) if abs(moment) < _FAR_FUTURE and math.isfinite(moment) else None
     try:
-        parsed = datetime.datetime.fromisoformat(str(moment))
+        parsed = datetime.fromisoformat(str(moment))
     except ValueError:
         return None
-    return (parsed if parsed.tzinfo else parsed.replace(tzinfo=datetime.UTC)).timestamp()
+    return (parsed if parsed.tzinfo else parsed.replace(tzinfo=UTC)).timestamp()

@@ -1,7 +1,7 @@
 """Runs and marks held in memory: the reference tracker, assumed perfect.
 
-Sweeps, plans and contracts are tested against it, so it does nothing that a real tracker would not do, and does it in the
-plainest way. It can read and be marked; rights to do either can be taken away, as on a real server.
+Sweeps, plans and contracts are tested against it, so it does nothing that a real tracker would not do, and does it in
+the plainest way. It can be read and be marked; the right to write can be taken away, as on a real server.
 """
 
 from __future__ import annotations
