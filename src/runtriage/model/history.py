@@ -35,6 +35,9 @@ class RunInfo:
         Where a person can look at the run, or None.
     started
         Start, seconds since the epoch UTC, or None if the tracker does not know.
+    cursor
+        Opaque text that differs once the run has more history, another state or another config; empty if the tracker
+        cannot tell from a listing. Equal cursors mean that the run need not be read again.
     """
 
     source: str
@@ -45,6 +48,7 @@ class RunInfo:
     tags: Mapping[str, str] = field(default_factory=dict)
     url: str | None = None
     started: float | None = None
+    cursor: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

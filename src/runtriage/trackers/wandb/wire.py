@@ -1,0 +1,208 @@
+"""What W&B says, in our words: runs, rows and exported tables. Pure.
+
+The same number comes in many dresses: floats that are whole come as integers; NaN and infinities come as words, as bare
+tokens or as floats; a key that a row does not have is missing (live rows) or null (exports); nested dictionaries come nested
+or as dotted names. None of that leaves this module. Which of them the real server uses where is not published: each was met
+on a stand-in server only.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from runtriage.model.history import RunInfo, Track
+from runtriage.model.vocab import RunState
+from runtriage.trackers.columns import axis, cells, from_objects, track
+
+STEP, CLOCK = "_step", "_timestamp"
+INTERNAL = frozenset({STEP, CLOCK, "_runtime", "_wandb"})
+_STATES = {
+    "running": RunState.RUNNING,
+    "pending": RunState.UNKNOWN,
+    "preempting": RunState.RUNNING,
+    "finished": RunState.FINISHED,
+    "failed": RunState.FAILED,
+    "crashed": RunState.FAILED,
+    "killed": RunState.KILLED,
+    "preempted": RunState.KILLED,
+}
+_DEEPEST = 8
+
+
+def run_state(word: str) -> RunState:
+    """Fold a state of W&B's."""
+    return _STATES.get(word, RunState.UNKNOWN)
+
+
+def run_info(
+    facts: Mapping[str, Any], *, source: str, url: str | None, tags: Mapping[str, str], config: Mapping[str, Any]
+) -> RunInfo:
+    """Make a :class:`RunInfo` of the fields of a run.
+
+    Parameters
+    ----------
+    facts
+        Fields by W&B's names.
+    source, url, tags, config
+        As in :class:`RunInfo`; the config without W&B's own keys.
+    """
+    return RunInfo(
+        source=source,
+        id=str(facts["name"]),
+        name=str(facts.get("displayName") or ""),
+        state=run_state(str(facts.get("state") or "")),
+        config=dict(config),
+        tags=dict(tags),
+        url=url,
+        started=epoch(facts.get("createdAt")),
+        cursor=cursor(facts, config),
+    )
+
+
+def cursor(facts: Mapping[str, Any], config: Mapping[str, Any]) -> str:
+    """Return a text that changes when the run has to be read again; our own marks do not change it."""
+    seen = [facts.get("id"), facts.get("createdAt"), json.dumps(config, sort_keys=True, default=str)]
+    digest = hashlib.sha256(json.dumps(seen).encode()).hexdigest()[:12]
+    return f"{facts.get('state')}:{facts.get('historyLineCount')}:{last_step(facts)}:{digest}"
+
+
+def last_step(facts: Mapping[str, Any]) -> int:
+    """Return the last step the server knows of, -1 for none.
+
+    A run that was started again under the same id without resuming appends rows from step 0: the server's "last step" is then
+    that of the last row. The number of rows is a second, independent bound, so the larger of the two is meant for scanning.
+    """
+    keys = facts.get("historyKeys")
+    found = keys.get("lastStep") if isinstance(keys, Mapping) else None
+    return int(found) if isinstance(found, int | float) else -1
+
+
+def scan_stop(facts: Mapping[str, Any], summary: Mapping[str, Any]) -> int:
+    """Return the first step past the end of the history, whichever of the server's counters goes furthest."""
+    counted = [last_step(facts) + 1, line_count(facts)]
+    step = summary.get(STEP)
+    if isinstance(step, int | float) and not isinstance(step, bool) and 0 <= step < 2**62:
+        counted.append(int(step) + 1)
+    return max(counted)
+
+
+def line_count(facts: Mapping[str, Any]) -> int:
+    """Return how many rows the server counts."""
+    count = facts.get("historyLineCount")
+    return int(count) if isinstance(count, int | float) else 0
+
+
+def epoch(text: Any) -> float | None:
+    """Return an ISO time as seconds since the epoch, None if it is none."""
+    try:
+        parsed = datetime.fromisoformat(text if "+" in text or text.endswith("Z") else f"{text}+00:00")
+    except (TypeError, ValueError):
+        return None
+    return parsed.timestamp()
+
+
+def flat(row: Mapping[str, Any], prefix: str = "", depth: int = 0) -> dict[str, Any]:
+    """Return a row with nested dictionaries as dotted names, without media objects and without lists."""
+    out: dict[str, Any] = {}
+    for key, value in row.items():
+        if isinstance(value, dict):
+            if "_type" not in value and depth < _DEEPEST:
+                out.update(flat(value, f"{prefix}{key}.", depth + 1))
+        elif value is not None and not isinstance(value, list):
+            out[prefix + key] = value
+    return out
+
+
+def tracks_of_rows(rows: Iterable[Mapping[str, Any]]) -> tuple[dict[str, Track], tuple[str, ...], int]:
+    """Turn rows of a scan into tracks, each with the steps at which that metric was logged.
+
+    Returns
+    -------
+    tuple
+        Tracks by name, notes, and the number of rows.
+    """
+    steps: list[Any] = []
+    walls: list[Any] = []
+    where: dict[str, list[int]] = {}
+    what: dict[str, list[Any]] = {}
+    for at, row in enumerate(rows):
+        steps.append(row.get(STEP))
+        walls.append(row.get(CLOCK))
+        nested = any(isinstance(value, dict | list) for value in row.values())
+        for key, value in (flat(row) if nested else row).items():
+            if value is None or key in INTERNAL:
+                continue
+            if key in where:
+                where[key].append(at)
+                what[key].append(value)
+            else:
+                where[key], what[key] = [at], [value]
+    ruler = axis(from_objects(steps, STEP), STEP, len(steps))
+    clock = from_objects(walls, CLOCK)
+    wall = clock.value if clock.logged.all() and len(walls) else None
+    notes = list(ruler.notes)
+    tracks: dict[str, Track] = {}
+    for key, values in what.items():
+        found = from_objects(values, key)
+        notes.extend(found.notes)
+        at_rows = np.array(where[key], dtype=np.int64)[found.logged]
+        if at_rows.size:
+            tracks[key] = Track(
+                step=ruler.step[at_rows], value=found.value[found.logged], wall=None if wall is None else wall[at_rows]
+            )
+    return tracks, tuple(notes), len(steps)
+
+
+def tracks_of_table(table: pa.Table) -> tuple[dict[str, Track], tuple[str, ...], int]:
+    """Turn an exported table into tracks; as :func:`tracks_of_rows`. Null means not logged, NaN means NaN was logged."""
+    table = _flat_table(table)
+    names = table.column_names
+    ruler = axis(cells(table.column(STEP), STEP) if STEP in names else None, STEP, table.num_rows)
+    clock = cells(table.column(CLOCK), CLOCK) if CLOCK in names else None
+    notes = list(ruler.notes)
+    tracks: dict[str, Track] = {}
+    for at, name in enumerate(names):
+        column = table.column(at)
+        if name in INTERNAL or name.startswith("_wandb.") or pa.types.is_list(column.type):
+            continue
+        if _is_media(column):
+            continue
+        found = cells(column, name)
+        notes.extend(found.notes)
+        points = track(found, ruler.step, clock)
+        if points is not None:
+            tracks[name] = points
+    return tracks, tuple(notes), table.num_rows
+
+
+def joined(tables: list[pa.Table]) -> pa.Table:
+    """Return the partitions of an export as one table; a column that one of them lacks is null there."""
+    if len(tables) == 1:
+        return tables[0]
+    return pa.concat_tables([_flat_table(table) for table in tables], promote_options="permissive")
+
+
+def _flat_table(table: pa.Table) -> pa.Table:
+    for _ in range(_DEEPEST):
+        media = [f.name for f in table.schema if pa.types.is_struct(f.type) and f.type.get_field_index("_type") >= 0]
+        if media:
+            table = table.drop_columns(media)
+        if not any(pa.types.is_struct(field.type) for field in table.schema):
+            break
+        table = table.flatten()
+    return table
+
+
+def _is_media(column: pa.ChunkedArray) -> bool:
+    """Tell a column of media objects written as JSON text from numbers written as text."""
+    if not (pa.types.is_string(column.type) or pa.types.is_large_string(column.type)):
+        return False
+    first = next((word for word in column.slice(0, 4096).to_pylist() if word is not None), "")
+    return first.lstrip().startswith("{") and '"_type"' in first
