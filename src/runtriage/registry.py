@@ -21,8 +21,8 @@ GROUP = "runtriage.sources"
 
 SOURCES: dict[str, str] = {
     "files": "runtriage.trackers.files:FilesSource",
-    "mlflow": "runtriage.trackers.mlflow.client:MlflowSource",
-    "mlflow+https": "runtriage.trackers.mlflow.client:MlflowSource",
+    "mlflow": "runtriage.trackers.mlflow.source:open_source",
+    "mlflow+https": "runtriage.trackers.mlflow.source:open_source",
     "mlflow-local": "runtriage.trackers.mlflow.local:MlrunsSource",
     "wandb-local": "runtriage.trackers.wandb.local:WandbFilesSource",
 }
