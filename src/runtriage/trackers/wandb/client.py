@@ -1,0 +1,308 @@
+"""The W&B client behind a narrow door: the only module that imports ``wandb``. Needs wandb 0.28 or later.
+
+Everything here was proved with the real client 0.31 against a stand-in server only, never against W&B's own.
+
+The client's own defaults wait for many minutes (twenty retries of each request, scans without any time limit); requests made
+here end within :class:`Limits`. Its cache of histories is never used: it can be stale and it can hold error pages. Runs are
+never written with ``run.update()``, which sends back everything that was read.
+"""
+
+from __future__ import annotations
+
+import re
+import tempfile
+import threading
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from runtriage.errors import (
+    AccessRefusedError,
+    MissingExtraError,
+    RunNotFoundError,
+    RunReadError,
+    RuntriageError,
+    SourceError,
+    SourceUnreachableError,
+)
+
+_FIELDS = "id name displayName tags state createdAt notes config summaryMetrics historyLineCount historyKeys projectId"
+_RUN = f"""query RuntriageRun($entity: String!, $project: String!, $name: String!) {{
+    project(name: $project, entityName: $entity) {{ run(name: $name) {{ {_FIELDS} }} }}
+}}"""
+_QUERY = re.compile(r"\?[^\s\"')]*")
+_USERINFO = re.compile(r"//[^/\s@]*@")
+_OFFLINE = ("connection refused", "dial tcp", "no such host", "network is unreachable", "connection reset")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """How long to try: seconds for one attempt, retries, longest pause between them, seconds for one call in all."""
+
+    attempt: float = 30.0
+    retries: int = 5
+    pause: float = 10.0
+    call: float = 240.0
+    threads: int = 8
+
+
+class WandbClient:
+    """One connection to a W&B server, for one project. Safe to use from several threads; made on first need."""
+
+    def __init__(self, entity: str, project: str, *, limits: Limits | None = None) -> None:
+        self.entity, self.project = entity, project
+        self.where = f"wandb://{entity}/{project}"
+        self._limits = limits or Limits()
+        self._lock = threading.Lock()
+        self._service: Any = None
+        self._slots = threading.BoundedSemaphore(self._limits.threads)
+
+    @property
+    def slots(self) -> threading.BoundedSemaphore:
+        """Held while a history is read: W&B's service process has ten requests in flight at most."""
+        return self._slots
+
+    def close(self) -> None:
+        """Forget the connection; the service process of the client ends with this process."""
+        with self._lock:
+            self._service = None
+
+    def list_runs(self, *, filters: Mapping[str, Any] | None = None, per_page: int = 100) -> Iterator[Mapping[str, Any]]:
+        """Yield the fields of every run, newest first; config and summary come with the page.
+
+        Raises
+        ------
+        SourceError
+            The server cannot be reached, refuses, or has no such project.
+        """
+        service = self.service()
+        with translated(self.where, whole=True):
+            from wandb.apis.public import Runs
+
+            runs = iter(
+                Runs(
+                    service, self.entity, self.project, dict(filters or {}),
+                    order="-created_at", per_page=per_page, lazy=False,
+                )
+            )
+        while True:
+            with translated(self.where, whole=True):
+                try:
+                    run = next(runs, None)
+                except ValueError as error:
+                    if "Could not find project" in str(error):
+                        raise SourceError("there is no such project, or it is not yours to see", where=self.where) from None
+                    continue  # the run was deleted while its page was being read
+            if run is None:
+                return
+            yield facts_of(run)
+
+    def run(self, run_id: str) -> Any:
+        """Return the client's own run object, freshly read.
+
+        Raises
+        ------
+        RunNotFoundError, RunReadError, SourceError
+            As :func:`translated`.
+        """
+        service = self.service()
+        with translated(f"{self.where}/{run_id}"):
+            from wandb.apis.public import Run
+
+            return Run(service, self.entity, self.project, run_id, lazy=False)
+
+    def fields(self, run_id: str) -> dict[str, Any]:
+        """Return the fields of a run as the server sends them: config and summary as text. Raises as :meth:`run`."""
+        variables = {"entity": self.entity, "project": self.project, "name": run_id}
+        found = self.graphql(_RUN, variables, where=f"{self.where}/{run_id}").get("project") or {}
+        if not found.get("run"):
+            raise RunNotFoundError("there is no such run", where=f"{self.where}/{run_id}")
+        return dict(found["run"])
+
+    def graphql(self, document: str, variables: Mapping[str, Any], *, where: str) -> dict[str, Any]:
+        """Send one document. Raises as :func:`translated`."""
+        service = self.service()
+        with translated(where):
+            return dict(service.execute_graphql(document, dict(variables)))
+
+    def upsert(self, storage_id: str, fields: Mapping[str, Any], *, where: str) -> None:
+        """Change the named fields of a run (``tags``, ``summaryMetrics``) and nothing else."""
+        kinds = {"tags": "[String!]", "summaryMetrics": "JSONString"}
+        declared = ", ".join(f"${name}: {kinds[name]}" for name in fields)
+        given = ", ".join(f"{name}: ${name}" for name in fields)
+        document = (
+            f"mutation UpsertBucket($id: String, {declared}) {{ "
+            f"upsertBucket(input: {{id: $id, {given}}}) {{ bucket {{ id }} }} }}"
+        )
+        self.graphql(document, {"id": storage_id, **fields}, where=where)
+
+    def exports(self, run: Any, folder: Path) -> list[Path] | None:
+        """Download the complete history of a run as Parquet files; None if there is no complete export.
+
+        What went wrong with a file (an address that has expired, a server error) also means None: the rows can be scanned.
+        """
+        from wandb.apis.public.runhistory import IncompleteRunHistoryError
+        from wandb.sdk.lib.service.service_connection import WandbApiFailedError
+
+        try:
+            result = run.download_history_exports(folder, require_complete_history=True)
+        except (IncompleteRunHistoryError, WandbApiFailedError, TimeoutError):
+            return None
+        if result.errors or not result.paths:
+            return None
+        return sorted(result.paths, key=_partition)
+
+    def scan(self, run: Any, *, stop: int, start: int = 0, page: int = 10_000) -> Iterator[dict[str, Any]]:
+        """Yield the rows from step ``start`` up to ``stop``; raises as :meth:`run`.
+
+        ``scan_history`` itself would stop at the server's last step, which is wrong for a run started again under its id; the
+        scan it returns is made here with our own end. A page is a window of *steps*.
+        """
+        with translated(f"{self.where}/{run.id}"):
+            from wandb.apis.public import HistoryScan
+
+            rows = HistoryScan(
+                run, service_api=self.service(), min_step=start, max_step=stop, page_size=page, use_cache=False
+            )
+            yield from rows
+
+    def files(self, run: Any) -> dict[str, Any]:
+        """Return the files of ours on a run, by path. Raises as :meth:`run`."""
+        with translated(f"{self.where}/{run.id}"):
+            return {file.name: file for file in run.files(pattern="runtriage/%")}
+
+    def content(self, file: Any, where: str) -> bytes | None:
+        """Return the content of a file, None if it cannot be downloaded."""
+        try:
+            with translated(where), tempfile.TemporaryDirectory(prefix="runtriage-") as folder:
+                with file.download(root=folder, replace=True) as opened:
+                    return Path(opened.name).read_bytes()
+        except RunReadError:
+            return None
+
+    def put_file(self, run: Any, path: str, content: bytes) -> None:
+        """Put a file on a run without touching its state. Raises as :meth:`run`."""
+        with translated(f"{self.where}/{run.id}"), tempfile.TemporaryDirectory(prefix="runtriage-") as folder:
+            local = Path(folder, *path.split("/"))
+            local.parent.mkdir(parents=True, exist_ok=True)
+            local.write_bytes(content)
+            run.upload_file(str(local), root=folder)
+
+    def delete_files(self, files: Iterable[Any], where: str) -> None:
+        """Delete files of a run. Raises as :meth:`run`."""
+        with translated(where):
+            for file in files:
+                file.delete()
+
+    def service(self) -> Any:
+        """Return the client's handle on its service process, logged in and bounded in time.
+
+        Raises
+        ------
+        MissingExtraError
+            wandb is not installed.
+        SourceError
+            No credentials, refused, or not reachable.
+        """
+        with self._lock:
+            if self._service is None:
+                self._service = self._connect()
+            return self._service
+
+    def _connect(self) -> Any:
+        try:
+            import wandb
+        except ImportError as error:
+            raise MissingExtraError("wandb is not installed", hint="pip install 'runtriage[wandb]'") from error
+        with translated(self.where, whole=True):
+            api = wandb.Api(timeout=int(self._limits.call))
+            found = getattr(api, "_service_api", None)
+            if found is None:
+                raise SourceError(f"wandb {wandb.__version__} is too old", where=self.where, hint="0.28 or later is needed")
+            from runtriage.trackers.wandb.bounded import bounded
+
+            return bounded(found, self._limits.attempt, self._limits.retries, self._limits.pause, self._limits.call)
+
+
+def facts_of(run: Any) -> dict[str, Any]:
+    """Return the fields of a run object by W&B's names, with config and summary decoded."""
+    return {
+        "id": run.storage_id,
+        "name": run.id,
+        "displayName": run.name,
+        "tags": list(run.tags or ()),
+        "state": run.state,
+        "createdAt": run.created_at,
+        "historyLineCount": getattr(run, "history_line_count", None),
+        "historyKeys": getattr(run, "history_keys", None),
+        "config": run.config,
+        "summaryMetrics": run.summary_metrics,
+        "url": run.url,
+    }
+
+
+@contextmanager
+def translated(where: str, *, whole: bool = False) -> Iterator[None]:
+    """Turn what the client raises into our errors.
+
+    Parameters
+    ----------
+    where
+        Address for the message.
+    whole
+        The source as a whole is concerned, not one run of it.
+
+    Raises
+    ------
+    AccessRefusedError
+        401 or 403.
+    SourceUnreachableError
+        No connection; or, for the source as a whole, no answer.
+    RunNotFoundError
+        The run is not there.
+    RunReadError
+        Anything else about one run.
+    """
+    try:
+        yield
+    except (RuntriageError, GeneratorExit):
+        raise
+    except Exception as error:  # the client raises a dozen unrelated types, some of them bare
+        raise _ours(error, where, whole) from error
+
+
+def _ours(error: Exception, where: str, whole: bool) -> RuntriageError:
+    status, text = _status(error), _clean(str(error))
+    low = text.lower()
+    if type(error).__name__ == "RunNotFoundError" or (status == 404 and not whole):
+        return RunNotFoundError("there is no such run", where=where)
+    if type(error).__name__ == "UsageError":
+        return AccessRefusedError("there are no W&B credentials", where=where, hint="run `wandb login`")
+    if status in (401, 403) or "permission denied" in low or "invalid api key" in low or "401" in low:
+        return AccessRefusedError("W&B refuses these credentials", where=where, hint=text[:200])
+    if any(word in low for word in _OFFLINE):
+        return SourceUnreachableError("the W&B server cannot be reached", where=where, hint=text[:200])
+    if whole:
+        return SourceUnreachableError("the W&B server did not answer", where=where, hint=text[:200])
+    return RunReadError(f"W&B failed: {text[:200]}", where=where)
+
+
+def _status(error: BaseException) -> int | None:
+    for each in (error, getattr(error, "exc", None), error.__cause__):
+        response = getattr(each, "response", None)
+        status = getattr(response, "http_status", None) or getattr(response, "status_code", None)
+        if status:
+            return int(status)
+    return None
+
+
+def _clean(text: str) -> str:
+    """Return a message on one line, without signatures of signed addresses and without credentials."""
+    return _USERINFO.sub("//", _QUERY.sub("?…", " ".join(text.split())))
+
+
+def _partition(path: Path) -> tuple[int, str]:
+    number = path.name.removesuffix(".runhistory.parquet").rpartition("_")[2]
+    return (int(number) if number.isdigit() else 0, path.name)
