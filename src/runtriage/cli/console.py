@@ -42,6 +42,13 @@ def width() -> int:
     return shutil.get_terminal_size((120, 40)).columns if sys.stdout.isatty() else 120
 
 
+def colours() -> bool:
+    """Tell whether stdout wants colour: a terminal whose user did not set ``NO_COLOR``."""
+    import os
+
+    return sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+
+
 @contextmanager
 def progress(what: str, total: int | None) -> Iterator[Progress]:
     """Show how far a job is: a bar on a terminal, otherwise a line every tenth of it, on stderr."""
