@@ -24,13 +24,12 @@ SOURCES: dict[str, str] = {
     "mlflow": "runtriage.trackers.mlflow.source:open_source",
     "mlflow+https": "runtriage.trackers.mlflow.source:open_source",
     "mlflow-local": "runtriage.trackers.mlflow.local:MlrunsSource",
+    "wandb": "runtriage.trackers.wandb.source:WandbSource",
     "wandb-local": "runtriage.trackers.wandb.local:WandbFilesSource",
 }
 """Scheme to ``module:attribute``; the attribute is called with the address and returns a source."""
 
-LATER: dict[str, str] = {
-    "wandb": "sources at a W&B server come in a later release; wandb-local: reads its run folders now"
-}
+LATER: dict[str, str] = {}
 """Schemes that are recognised and not supported yet, with what to say."""
 
 

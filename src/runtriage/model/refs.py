@@ -18,7 +18,7 @@ FORMS: tuple[str, ...] = (
     "mlflow://HOST[:PORT]/EXPERIMENT[/RUN]",
     "mlflow+https://HOST[:PORT]/EXPERIMENT[/RUN]",
     "mlflow:[EXPERIMENT[/RUN]] with MLFLOW_TRACKING_URI set",
-    "wandb://ENTITY/PROJECT[/RUN] (in a later release)",
+    "wandb://ENTITY/PROJECT[/RUN]",
 )
 """The supported forms, as shown to people. A local DIR may end in ``/RUN`` where one run is meant."""
 
