@@ -1,0 +1,1 @@
+"""A kit for the tests of sources, plugins and callers: contracts, strategies and made-up runs."""

@@ -1,0 +1,1 @@
+"""The shore: read histories from trackers, and read and apply marks."""

@@ -65,8 +65,8 @@ def pick(names: Mapping[str, Any] | list[str], wanted: tuple[str, ...]) -> str |
 def cells(column: pa.ChunkedArray, name: str) -> Cells:
     """Read a column as numbers.
 
-    Booleans count as 0 and 1; text is read as a number where it is one, as a category code in a column that names the data
-    source, and is otherwise not logged, with a note.
+    Booleans count as 0 and 1; text is read as a number where it is one, as a category code in a column that names the
+    data source, and is otherwise not logged, with a note.
     """
     kind = column.type
     if pa.types.is_dictionary(kind):
@@ -102,7 +102,7 @@ def cells(column: pa.ChunkedArray, name: str) -> Cells:
 
 
 def from_objects(values: list[Any], name: str) -> Cells:
-    """Read Python values of mixed kinds (as JSON gives them) as numbers; rows where the value is None are not logged."""
+    """Read Python values of mixed kinds (as JSON gives them) as numbers; None means not logged."""
     number = np.zeros(len(values))
     logged = np.zeros(len(values), dtype=bool)
     exact = np.zeros(len(values), dtype=np.int64)
@@ -128,8 +128,8 @@ def from_objects(values: list[Any], name: str) -> Cells:
 def axis(found: Cells | None, name: str | None, rows: int) -> Axis:
     """Turn the step column into int64 steps, one a row.
 
-    Integers are kept exactly as logged: negative, repeated, going backwards. A row without a step has the step of the row
-    before. A column that does not hold integers is replaced by the number of the row, and a note says so.
+    Integers are kept exactly as logged: negative, repeated, going backwards. A row without a step has the step of the
+    row before. A column that does not hold integers is replaced by the number of the row, and a note says so.
     """
     if found is None or name is None or not found.logged.any():
         note = "there is no step column: the number of the row is the step"

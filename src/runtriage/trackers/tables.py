@@ -52,7 +52,7 @@ def read_csv(path: Path) -> Found:
     """
     skipped: list[int] = []
 
-    def skip(row: Any) -> str:
+    def skip(_row: Any) -> str:
         skipped.append(1)
         return "skip"
 

@@ -1,8 +1,8 @@
 """An ``mlruns/`` file store read as text, whatever version of MLflow wrote it, without MLflow.
 
-MLflow itself refuses file stores by now, and a cloned store lacks the empty folders MLflow insists on; neither matters here.
-Layout: ``EXPERIMENT/RUN/meta.yaml`` and below a run ``params/KEY``, ``tags/KEY`` and ``metrics/KEY``, where a slash in a key
-is a folder. A line of a metric file is ``milliseconds value [step [dataset digest]]``.
+MLflow itself refuses file stores by now, and a cloned store lacks the empty folders MLflow insists on; neither matters
+here. Layout: ``EXPERIMENT/RUN/meta.yaml`` and below a run ``params/KEY``, ``tags/KEY`` and ``metrics/KEY``, where a
+slash in a key is a folder. A line of a metric file is ``milliseconds value [step [dataset digest]]``.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ from runtriage.errors import RunNotFoundError, RunReadError
 from runtriage.model.history import RunHistory, RunInfo, Track
 from runtriage.model.vocab import RunState
 from runtriage.trackers.folder import FolderSource
-from runtriage.trackers.mlflow.wire import parse_param, seconds
+from runtriage.trackers.mlflow.params import parse_param
+from runtriage.trackers.mlflow.wire import seconds
 
 _STATES: dict[str, RunState] = {
     "1": RunState.RUNNING,
@@ -166,9 +167,10 @@ def _columns_by_line(content: bytes) -> tuple[_Columns, int]:
         try:
             stamp, value = float(fields[0]), float(fields[1])
             step = int(fields[2]) if len(fields) > 2 else 0
-            if not -(2**63) <= step < 2**63:
-                raise ValueError(step)
         except (ValueError, IndexError):
+            bad += 1
+            continue
+        if not -(2**63) <= step < 2**63:
             bad += 1
             continue
         stamps.append(stamp)

@@ -1,17 +1,15 @@
 """History records into columns, all records at once.
 
-A history record is a list of items, an item is a key and a value as JSON text. Rows of one run look alike, so the first item
-of every row is taken at once, then the second of every row, and so on: as many passes as a row has items. In each pass the
-encoded keys are told apart by Arrow's dictionary encoding and decoded once each, and the texts of a key are turned into
-float64 by Arrow's parser without becoming Python objects. Only what is no number (text, nested dicts of old clients, typed
-values without JSON) is looked at value by value.
+A history record is a list of items, an item is a key and a value as JSON text. Rows of one run look alike, so the first
+item of every row is taken at once, then the second of every row, and so on: as many passes as a row has items. In each
+pass the encoded keys are told apart by Arrow's dictionary encoding and decoded once each, and the texts of a key are
+turned into float64 by Arrow's parser without becoming Python objects. Only what is no number (text, nested dicts of old
+clients, typed values without JSON) is looked at value by value.
 """
 
 from __future__ import annotations
 
-import json
-import struct
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -20,15 +18,14 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from runtriage.trackers.wandb.framing import Bytes, Places, Records
-from runtriage.trackers.wandb.protobuf import LENGTH, WireError, ends, fields, signed, unzigzag, varints
+from runtriage.trackers.wandb.protobuf import LENGTH, WireError, ends, fields, varints
+from runtriage.trackers.wandb.values import KEY, NESTED_KEY, VALUE_JSON, read_json, read_typed
 
 HISTORY = 2
 ROWS_AT_ONCE = 200_000
 """Bounds the memory of the passes, not of the result."""
 
 _ITEM, _STEP = 1, 2
-_KEY, _NESTED_KEY, _BOOLEAN, _INTEGER, _NUMBER, _TEXT, _JSON, _VALUE_JSON = 1, 2, 4, 5, 6, 7, 8, 16
-_DEPTH = 8
 _NUMERIC = np.zeros(256, dtype=bool)
 _NUMERIC[[*b"0123456789-NI"]] = True
 _FEW = 8
@@ -78,8 +75,8 @@ class Rows:
 def kinds(records: Records) -> tuple[Places, Places, Places]:
     """Return the field number of the payload of every record, and where the payload's value begins and ends.
 
-    A payload that cannot be read has kind 0. For records that carry other fields first (``control``) the kind is that of the
-    first field behind the record's number.
+    A payload that cannot be read has kind 0. For records that carry other fields first (``control``) the kind is that
+    of the first field behind the record's number.
     """
     data, at, stop = records.data, records.start, records.stop
     tag, after = varints(data, at)
@@ -161,9 +158,9 @@ def _items(data: Bytes, start: Places, stop: Places, row: Places, into: Rows) ->
         good = (end >= after) & (end <= stop[which])
         if not good.all():
             which, tag, after, end = which[good], tag[good], after[good], end[good]
-        is_key = (tag == (_KEY << 3 | LENGTH)) | (tag == (_NESTED_KEY << 3 | LENGTH))
+        is_key = (tag == (KEY << 3 | LENGTH)) | (tag == (NESTED_KEY << 3 | LENGTH))
         key_end[which[is_key]] = end[is_key]
-        is_json = tag == (_VALUE_JSON << 3 | LENGTH)
+        is_json = tag == (VALUE_JSON << 3 | LENGTH)
         if is_json.any():
             value_start[which[is_json]] = varints(data, after[is_json])[1]
             value_end[which[is_json]] = end[is_json]
@@ -175,7 +172,7 @@ def _items(data: Bytes, start: Places, stop: Places, row: Places, into: Rows) ->
             _values(data, value_start[chosen], value_end[chosen], row[chosen], key, column)
             for i in np.flatnonzero(value_start[chosen] < 0).tolist():
                 item = int(np.arange(start.size)[chosen][i])
-                found = _typed(data[start[item] : stop[item]].tobytes())
+                found = read_typed(data[start[item] : stop[item]].tobytes())
                 column.odd_rows.append(int(row[item]))
                 column.odd.append(found)
 
@@ -214,9 +211,9 @@ def _name(prefix: bytes) -> str | None:
     plain, nested = "", []
     try:
         for number, value in fields(prefix):
-            if isinstance(value, bytes) and number in (_KEY, _NESTED_KEY):
+            if isinstance(value, bytes) and number in (KEY, NESTED_KEY):
                 text = value.decode("utf-8", "replace")
-                if number == _KEY:
+                if number == KEY:
                     plain = text
                 else:
                     nested.append(text)
@@ -245,10 +242,10 @@ def _values(data: Bytes, start: Places, stop: Places, row: Places, key: str, col
                 column.exact.append(_exact(texts, column.values[-1]))
         except pa.ArrowException:  # something that only begins like a number
             column.odd_rows += rows.tolist()
-            column.odd += [_json(text) for text in texts.cast(pa.large_binary()).to_pylist()]
+            column.odd += [read_json(text) for text in texts.cast(pa.large_binary()).to_pylist()]
     if odd.size:
         coded = _texts(data, start[odd], stop[odd], pa.large_binary()).dictionary_encode()
-        distinct = [_json(text) for text in coded.dictionary.to_pylist()]
+        distinct = [read_json(text) for text in coded.dictionary.to_pylist()]
         column.odd_rows += row[odd].tolist()
         column.odd += [distinct[code] for code in np.asarray(coded.indices).tolist()]
 
@@ -258,50 +255,6 @@ def _exact(texts: Any, values: NDArray[np.float64]) -> NDArray[np.int64]:
         return np.array(texts.cast(pa.int64()))
     except pa.ArrowException:
         return np.clip(np.nan_to_num(values), -(2.0**62), 2.0**62).astype(np.int64)
-
-
-def _json(text: bytes) -> Any:
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
-        return None
-
-
-def _typed(item: bytes) -> Any:
-    """Return the value of an item that has no JSON text, or None if it has none."""
-    try:
-        for number, value in fields(item):
-            if isinstance(value, int):
-                if number == _INTEGER:
-                    return unzigzag(value)
-                if number == _BOOLEAN:
-                    return bool(value)
-            elif number == _NUMBER and len(value) == 8:
-                return struct.unpack("<d", value)[0]
-            elif number == _TEXT:
-                return value.decode("utf-8", "replace")
-            elif number == _JSON:
-                return _json(value)
-    except WireError:
-        pass
-    return None
-
-
-def flat(value: Any, key: str, depth: int = 0) -> Iterator[tuple[str, Any]]:
-    """Yield the leaves of a logged value under dotted keys; media and histograms (dicts with ``_type``) have none.
-
-    Examples
-    --------
-    >>> list(flat({"a": 1, "b": {"c": 2}}, "val"))
-    [('val.a', 1), ('val.b.c', 2)]
-    """
-    if not isinstance(value, Mapping):
-        if not isinstance(value, list):
-            yield key, value
-        return
-    if "_type" not in value and depth < _DEPTH:
-        for name, inner in value.items():
-            yield from flat(inner, f"{key}.{name}", depth + 1)
 
 
 def row_steps(rows: Rows, count: int) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
@@ -323,6 +276,3 @@ def row_steps(rows: Rows, count: int) -> tuple[NDArray[np.int64], NDArray[np.boo
         for where, values in zip(column.rows, column.exact, strict=True):
             step[where], known[where] = values, True
     return step, known
-
-
-__all__ = ["HISTORY", "Column", "Rows", "decode", "flat", "kinds", "row_steps", "signed"]

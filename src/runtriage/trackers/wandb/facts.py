@@ -10,12 +10,11 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from runtriage.trackers.wandb.decoder import flat
 from runtriage.trackers.wandb.protobuf import WireError, fields, signed
+from runtriage.trackers.wandb.values import KEY, NESTED_KEY, VALUE_JSON, flat
 
 SUMMARY, CONFIG, CONTROL, RUN, EXIT = 3, 5, 16, 17, 18
 _UPDATE, _REMOVE = 1, 2
-_KEY, _NESTED_KEY, _VALUE_JSON = 1, 2, 16
 _RUN_TEXT = {1: "run_id", 2: "entity", 3: "project", 6: "group", 7: "job_type", 8: "name", 12: "sweep"}
 _RUN_CONFIG, _RUN_TAG, _RUN_START = 4, 10, 17
 _INTERNAL = "_wandb"
@@ -122,11 +121,11 @@ def _item(item: bytes) -> tuple[list[str], bytes]:
     plain, nested, text = "", [], b"null"
     for number, value in fields(item):
         if isinstance(value, bytes):
-            if number == _KEY:
+            if number == KEY:
                 plain = value.decode("utf-8", "replace")
-            elif number == _NESTED_KEY:
+            elif number == NESTED_KEY:
                 nested.append(value.decode("utf-8", "replace"))
-            elif number == _VALUE_JSON:
+            elif number == VALUE_JSON:
                 text = value
     return ([plain] if plain else nested), text
 

@@ -1,9 +1,10 @@
 """The outer layer of a ``.wandb`` file: a LevelDB log cut into checksummed pieces, taken apart all blocks at once.
 
-A file begins with seven bytes and is divided into blocks of 32 KiB counted from its start. A piece never crosses a block;
-it has a header of seven bytes (CRC-32, size, type) and is a whole record or the first, a middle or the last part of one.
-Because every block starts with a header, all blocks can be walked in step: as many numpy passes as a block has
-pieces, instead of as many Python turns as the file has records.
+A file begins with seven bytes and is divided into blocks of 32 KiB counted from its start. A piece never crosses a
+block; it has a header of seven bytes (CRC-32, size, type) and is a whole record or the first, a middle or the last part
+of one.
+Because every block starts with a header, all blocks can be walked in step: as many numpy passes as a block has pieces,
+instead of as many Python turns as the file has records.
 
 Writers flush in chunks and may die at any byte, so a cut tail is normal. Nothing here raises for damaged content: what
 could not be read is counted in :class:`Frames`.
@@ -68,11 +69,11 @@ class Records:
         """Tell for every record whether its checksum holds; bool, shape (n,)."""
         if self.crc is None:
             return np.ones(self.start.size, dtype=bool)
-        view = memoryview(self.data)
+        view = self.data.data
         crc32, seed = zlib.crc32, _SEED[FULL]
         spans = zip(self.start.tolist(), self.stop.tolist(), strict=True)
         found = np.array([crc32(view[a:b], seed) for a, b in spans], dtype=np.uint32)
-        return found == self.crc
+        return np.equal(found, self.crc)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -103,8 +104,7 @@ class Frames:
 def load(path: Path) -> Bytes:
     """Return the content of a file with :data:`PAD` zero bytes behind it; uint8."""
     with path.open("rb") as file:
-        content = np.frombuffer(file.read() + bytes(PAD), dtype=np.uint8)
-    return content
+        return np.frombuffer(file.read() + bytes(PAD), dtype=np.uint8)
 
 
 def is_log(data: Bytes) -> bool:
@@ -121,13 +121,12 @@ def split(data: Bytes) -> Frames:
         As :func:`load` returns it, checked by :func:`is_log`.
     """
     pieces, damaged, cut = _pieces(data)
-    order = np.argsort(pieces.start, kind="stable")
-    start, stop, kind, crc = (column[order] for column in (pieces.start, pieces.stop, pieces.kind, pieces.crc))
-    place = np.arange(start.size, dtype=np.int64)
-    full = kind == FULL
-    whole = Records(data=data, start=start[full], stop=stop[full], order=place[full], crc=crc[full])
-    part = np.flatnonzero(~full)
-    joined, broken = _joined(data, _Pieces(start[part], stop[part], kind[part], crc[part]), part)
+    pieces = pieces.where(np.argsort(pieces.start, kind="stable"))
+    full = np.flatnonzero(pieces.kind == FULL)
+    ones = pieces.where(full)
+    whole = Records(data=data, start=ones.start, stop=ones.stop, order=full, crc=ones.crc)
+    part = np.flatnonzero(pieces.kind != FULL)
+    joined, broken = _joined(data, pieces.where(part), part)
     return Frames(whole=whole, joined=joined, damaged=damaged, broken=broken, cut=cut)
 
 
@@ -138,6 +137,9 @@ class _Pieces:
     kind: Bytes
     crc: NDArray[np.uint32]
 
+    def where(self, keep: NDArray[np.bool_] | Places) -> _Pieces:
+        return _Pieces(self.start[keep], self.stop[keep], self.kind[keep], self.crc[keep])
+
 
 def _pieces(data: Bytes) -> tuple[_Pieces, int, bool]:
     size = data.size - PAD
@@ -145,9 +147,9 @@ def _pieces(data: Bytes) -> tuple[_Pieces, int, bool]:
     end = np.minimum(base + BLOCK, size)
     cursor = base.copy()
     cursor[0] = HEADER
-    found: list[tuple[Places, Places, Bytes, NDArray[np.uint32]]] = []
-    blank_from = np.full(base.size, False)
-    damaged, cut = np.full(base.size, False), False
+    found: list[_Pieces] = []
+    blank_from = np.zeros(base.size, dtype=bool)
+    damaged, cut = np.zeros(base.size, dtype=bool), False
     live = np.arange(base.size)
     while True:
         live = live[cursor[live] + HEADER <= end[live]]
@@ -165,21 +167,25 @@ def _pieces(data: Bytes) -> tuple[_Pieces, int, bool]:
         cut = cut or bool(tail.any())
         blank_from[live[blank]] = True
         damaged[live[~good & ~blank & ~tail]] = True
-        found.append((at[good] + HEADER, stop[good], kind[good], crc[good]))
+        found.append(_Pieces(at + HEADER, stop, kind, crc).where(good))
         cursor[live] = stop
         live = live[good]
     written = np.flatnonzero(cursor > base)
     last = int(written[-1]) if written.size else 0
     cut = cut or bool(blank_from[last:].any()) or 0 < size - cursor[-1] < HEADER
     damaged[:last] |= blank_from[:last]
-    return _Pieces(*(np.concatenate(columns) for columns in zip(*found, strict=True))) if found else _none(), int(
-        damaged.sum()
-    ), cut
+    return _together(found), int(damaged.sum()), cut
 
 
-def _none() -> _Pieces:
+def _together(found: list[_Pieces]) -> _Pieces:
     places = np.empty(0, dtype=np.int64)
-    return _Pieces(places, places, np.empty(0, dtype=np.uint8), np.empty(0, dtype=np.uint32))
+    found = [_Pieces(places, places, np.empty(0, dtype=np.uint8), np.empty(0, dtype=np.uint32)), *found]
+    return _Pieces(
+        np.concatenate([pieces.start for pieces in found]),
+        np.concatenate([pieces.stop for pieces in found]),
+        np.concatenate([pieces.kind for pieces in found]),
+        np.concatenate([pieces.crc for pieces in found]),
+    )
 
 
 def _little_endian(data: Bytes, at: Places, width: int) -> Places:
@@ -201,14 +207,14 @@ def _joined(data: Bytes, parts: _Pieces, place: Places) -> tuple[Records, int]:
     place
         Their places among all pieces: a gap between two means that a whole record lies in between.
     """
-    view = memoryview(data)
+    view = data.data
     buffers: list[bytes] = []
     order: list[int] = []
     broken = 0
     open_parts: list[bytes] = []
     expected = -1
-    rows = zip(place.tolist(), parts.start.tolist(), parts.stop.tolist(), parts.kind.tolist(), parts.crc.tolist(), strict=True)
-    for at, start, stop, kind, crc in rows:
+    columns = (place, parts.start, parts.stop, parts.kind, parts.crc)
+    for at, start, stop, kind, crc in zip(*(column.tolist() for column in columns), strict=True):
         piece = view[start:stop]
         sound = zlib.crc32(piece, _SEED[kind]) == crc
         follows = bool(open_parts) and at == expected

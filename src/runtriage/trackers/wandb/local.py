@@ -1,7 +1,7 @@
 """W&B run folders and bare ``.wandb`` files as a source, without a server and without wandb.
 
-A run that was resumed has one folder an attempt. Attempts of one run are read one after the other, oldest first, so a step
-that goes back or starts anew stays visible; notes say where attempts begin.
+A run that was resumed has one folder an attempt. Attempts of one run are read one after the other, oldest first, so a
+step that goes back or starts anew stays visible; notes say where attempts begin.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import json
 import os
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -23,9 +24,9 @@ from runtriage.model.history import RunHistory, RunInfo, Track
 from runtriage.model.vocab import RunState
 from runtriage.trackers.columns import from_objects
 from runtriage.trackers.folder import FolderSource
-from runtriage.trackers.wandb.decoder import flat
 from runtriage.trackers.wandb.facts import Facts
 from runtriage.trackers.wandb.log import Log, LogHistory
+from runtriage.trackers.wandb.values import flat
 
 _RUN_FOLDER = re.compile(r"(?:offline-)?run-(?P<started>\d{8}_\d{6})-(?P<id>.+)")
 _DEPTH = 4
@@ -107,9 +108,9 @@ class WandbFilesSource(FolderSource[tuple[Attempt, ...]]):
             found.facts.append(facts)
         listed = []
         for found in runs.values():
-            order = sorted(range(len(found.facts)), key=lambda i: (found.facts[i].started or 0.0, found.attempts[i].shown))
-            info = _info(address, [found.facts[i] for i in order])
-            listed.append((info, tuple(found.attempts[i] for i in order)))
+            pairs = sorted(zip(found.facts, found.attempts, strict=True), key=_age)
+            info = _info(address, [facts for facts, _ in pairs])
+            listed.append((info, tuple(attempt for _, attempt in pairs)))
         yield from sorted(listed, key=lambda pair: (-(pair[0].started or 0.0), pair[0].id))
 
     @classmethod
@@ -147,10 +148,8 @@ def _facts(attempt: Attempt) -> Facts:
     """Return what an attempt says about its run: the log first, then the files beside it."""
     facts = Facts()
     if attempt.log is not None:
-        try:
+        with suppress(RunReadError, FileNotFoundError):  # said when the run is read
             facts = Log(attempt.log).facts()
-        except (RunReadError, FileNotFoundError):
-            pass  # said when the run is read
         facts.run_id = facts.run_id or attempt.log.stem.removeprefix("run-")
     match = _RUN_FOLDER.fullmatch(attempt.folder.name) if attempt.folder is not None else None
     if attempt.folder is not None and match is not None:
@@ -159,6 +158,10 @@ def _facts(attempt: Attempt) -> Facts:
         if facts.started is None:
             facts.started = _started(attempt.folder / "files" / "wandb-metadata.json", match["started"])
     return facts
+
+
+def _age(pair: tuple[Facts, Attempt]) -> tuple[float, str]:
+    return pair[0].started or 0.0, pair[1].shown
 
 
 def _info(address: str, attempts: list[Facts]) -> RunInfo:

@@ -12,8 +12,9 @@ from runtriage.errors import RunReadError
 from runtriage.model.history import Track
 from runtriage.trackers.columns import Cells, from_objects
 from runtriage.trackers.wandb import facts as said
-from runtriage.trackers.wandb.decoder import HISTORY, Column, Rows, decode, flat, kinds, row_steps
+from runtriage.trackers.wandb.decoder import HISTORY, Column, Rows, decode, kinds, row_steps
 from runtriage.trackers.wandb.framing import PAD, Places, Records, is_log, load, split
+from runtriage.trackers.wandb.values import flat
 
 _INTERNAL = frozenset({"_step", "_timestamp", "_runtime"})
 _OWN = "_wandb"

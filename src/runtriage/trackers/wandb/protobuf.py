@@ -1,6 +1,4 @@
-"""Just enough of the protobuf wire format: one message at a time for the few records that matter once, and whole columns
-of numbers for the many.
-"""
+"""Just enough of the protobuf wire format: single messages for the few records, columns of numbers for the many."""
 
 from __future__ import annotations
 
@@ -50,11 +48,6 @@ def fields(message: bytes) -> Iterator[tuple[int, int | bytes]]:
 def signed(value: int) -> int:
     """Return a varint as the int64 it stands for."""
     return value - 2**64 if value >= 2**63 else value
-
-
-def unzigzag(value: int) -> int:
-    """Return a varint as the sint64 it stands for."""
-    return (value >> 1) ^ -(value & 1)
 
 
 def varints(data: Bytes, at: Places) -> tuple[Places, Places]:
