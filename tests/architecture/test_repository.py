@@ -31,8 +31,6 @@ LONGER = {
     "src/runtriage/analysis/robust.py": (380, "the primitives, each with its derivation"),
     "src/runtriage/analysis/segment.py": (380, "the search and its cost share their recurrences"),
     "src/runtriage/analysis/significance.py": (340, "one test and the null tables it reads"),
-    "src/runtriage/trackers/mlflow/source.py": (360, "one class: the contract of a source over MLflow's REST calls"),
-    "src/runtriage/trackers/mlflow/wire.py": (420, "every field of MLflow's JSON in one place"),
 }
 
 

@@ -1,0 +1,1 @@
+"""MLflow: a tracking server over REST, or an ``mlruns/`` folder as text."""

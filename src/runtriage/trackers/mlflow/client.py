@@ -1,11 +1,11 @@
 """HTTP to an MLflow tracking server: plain ``requests``, bounded in time, with typed errors.
 
-Not MLflow's own client: that one hides steps and page tokens, costs five times the CPU per point, waits up to minutes on
-a dead server, and may migrate a database it opens. Every call here can be repeated without harm (searches, reads,
+Not MLflow's own client: that one hides steps and page tokens, costs five times the CPU per point, waits up to minutes
+on a dead server, and may migrate a database it opens. Every call here can be repeated without harm (searches, reads,
 last-write-wins tags, whole files), so all methods are retried alike.
 
-Messages hold the server's base address, the path asked for and the server's own error code. They never hold credentials,
-and never the body of a page that is not MLflow's JSON.
+Messages hold the server's base address, the path asked for and the server's own error code. They never hold
+credentials, and never the body of a page that is not MLflow's JSON.
 """
 
 from __future__ import annotations

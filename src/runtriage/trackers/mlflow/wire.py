@@ -10,24 +10,19 @@ Facts of the wire that are settled here and nowhere else:
 
 from __future__ import annotations
 
-import ast
-import base64
-import binascii
-import re
-from collections.abc import Mapping, Sequence
+import hashlib
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import msgspec
 import numpy as np
-from numpy.typing import NDArray
 
-from runtriage.model.history import RunInfo, Track
+from runtriage.model.history import RunInfo
 from runtriage.model.vocab import RunState
+from runtriage.trackers.mlflow.params import parse_param
+from runtriage.trackers.mlflow.rows import SECONDS_BELOW, Rows, as_logged
 
-_DBL_MAX = 1.7976931348623157e308
-_SECONDS_BELOW = 100_000_000_000
-_LITERAL_LIMIT = 6000
 _STATES = {
     "RUNNING": RunState.RUNNING,
     "SCHEDULED": RunState.RUNNING,
@@ -35,24 +30,23 @@ _STATES = {
     "FAILED": RunState.FAILED,
     "KILLED": RunState.KILLED,
 }
-_INT = re.compile(r"-?(?:0|[1-9][0-9]{0,17})")
-_FLOAT = re.compile(r"-?(?:(?:0|[1-9][0-9]*)\.[0-9]*|\.[0-9]+|(?:0|[1-9][0-9]*)(?=[eE]))(?:[eE][-+]?[0-9]{1,3})?")
-_WORDS: dict[str, Any] = {"True": True, "true": True, "False": False, "false": False, "None": None, "null": None}
-
 
 class _Pair(msgspec.Struct):
     key: str
     value: str = ""
 
 
-class _Point(msgspec.Struct):
+class _Point(msgspec.Struct, gc=False):
     value: float = 0.0
     timestamp: int = 0
     step: int = 0
 
 
-class _Key(msgspec.Struct):
+class _Latest(msgspec.Struct, gc=False):
     key: str
+    value: float = 0.0
+    timestamp: int = 0
+    step: int = 0
 
 
 class _HistoryBody(msgspec.Struct):
@@ -66,12 +60,13 @@ class _InfoBody(msgspec.Struct):
     experiment_id: str = ""
     status: str = ""
     start_time: int | None = None
+    end_time: int | None = None
     lifecycle_stage: str = "active"
     artifact_uri: str = ""
 
 
 class _DataBody(msgspec.Struct):
-    metrics: list[_Key] = []
+    metrics: list[_Latest] = []
     params: list[_Pair] = []
     tags: list[_Pair] = []
 
@@ -106,33 +101,15 @@ class _ExperimentsBody(msgspec.Struct):
     experiments: list[_ExperimentInfo] = []
 
 
-class _TokenBody(msgspec.Struct, forbid_unknown_fields=True):
-    offset: int
+class _FileInfo(msgspec.Struct):
+    path: str
+    is_dir: bool = False
+    file_size: int = 0
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Rows:
-    """Rows of one metric as the server sent them: three arrays of shape (n,), time stamps as given."""
-
-    step: NDArray[np.int64]
-    timestamp: NDArray[np.int64]
-    value: NDArray[np.float64]
-
-    def __len__(self) -> int:
-        """Return the number of rows."""
-        return len(self.step)
-
-    def part(self, start: int, stop: int | None = None) -> Rows:
-        """Return rows ``start`` to ``stop``."""
-        return Rows(self.step[start:stop], self.timestamp[start:stop], self.value[start:stop])
-
-    def same_as(self, other: Rows) -> bool:
-        """Return True if both hold the same rows in the same order (NaN equals NaN)."""
-        return bool(
-            np.array_equal(self.step, other.step)
-            and np.array_equal(self.timestamp, other.timestamp)
-            and np.array_equal(self.value, other.value, equal_nan=True)
-        )
+class _FilesBody(msgspec.Struct):
+    files: list[_FileInfo] = []
+    next_page_token: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,6 +138,8 @@ class RunRecord:
         Parsed parameters and all tags.
     metric_keys
         Names of all metrics ever logged, in the server's order.
+    cursor
+        As :attr:`~runtriage.model.history.RunInfo.cursor`.
     """
 
     id: str
@@ -173,6 +152,7 @@ class RunRecord:
     config: Mapping[str, Any]
     tags: Mapping[str, str]
     metric_keys: tuple[str, ...]
+    cursor: str
 
     def info(self, *, source: str, url: str) -> RunInfo:
         """Return what a listing tells about this run."""
@@ -185,6 +165,7 @@ class RunRecord:
             tags=self.tags,
             url=url,
             started=self.started,
+            cursor=self.cursor,
         )
 
 
@@ -207,6 +188,14 @@ class Experiment:
     tags: Mapping[str, str]
 
 
+@dataclass(frozen=True, slots=True)
+class FilesPage:
+    """What lies in one folder of artifacts: path below the root to bytes (None: a folder); and the next token."""
+
+    sizes: Mapping[str, int | None]
+    next_token: str | None
+
+
 def decode_history(body: bytes) -> HistoryPage:
     """Read one page of ``metrics/get-history``.
 
@@ -220,7 +209,7 @@ def decode_history(body: bytes) -> HistoryPage:
     rows = Rows(
         step=np.fromiter((point.step for point in page.metrics), np.int64, n),
         timestamp=np.fromiter((point.timestamp for point in page.metrics), np.int64, n),
-        value=_finite_or_inf(np.fromiter((point.value for point in page.metrics), np.float64, n)),
+        value=as_logged(np.fromiter((point.value for point in page.metrics), np.float64, n)),
     )
     return HistoryPage(rows, page.next_page_token or None)
 
@@ -246,117 +235,18 @@ def decode_experiments(body: bytes) -> tuple[Experiment, ...]:
     return tuple(_experiment(found) for found in _EXPERIMENTS.decode(body).experiments)
 
 
-def track(parts: Sequence[Rows]) -> Track:
-    """Join pages into one metric in logged order, each (step, time stamp, value) once.
-
-    Parameters
-    ----------
-    parts
-        Pages in the order they were read; they may overlap.
-
-    Returns
-    -------
-    Track
-        Ordered by time, then by position as read. ``wall`` is None if the client sent no time stamps.
-    """
-    step = np.concatenate([part.step for part in parts]) if parts else np.empty(0, np.int64)
-    stamp = np.concatenate([part.timestamp for part in parts]) if parts else np.empty(0, np.int64)
-    value = np.concatenate([part.value for part in parts]) if parts else np.empty(0, np.float64)
-    keep = _first_of_each(step, stamp, value)
-    step, stamp, value = step[keep], stamp[keep], value[keep]
-    wall = np.where(stamp < _SECONDS_BELOW, stamp, stamp / 1000.0).astype(np.float64)
-    order = np.argsort(wall, kind="stable")
-    for array in (ordered := (step[order], value[order], wall[order])):
-        array.flags.writeable = False
-    return Track(step=ordered[0], value=ordered[1], wall=ordered[2] if bool(np.any(stamp)) else None)
-
-
-def offset_token(offset: int) -> str:
-    """Return the page token that starts at a row: open-source servers keep nothing else in it."""
-    return base64.b64encode(msgspec.json.encode({"offset": offset})).decode("ascii")
-
-
-def token_offset(token: str) -> int | None:
-    """Return the row a page token starts at, or None for a token of another make."""
-    try:
-        return msgspec.json.decode(base64.b64decode(token, validate=True), type=_TokenBody).offset
-    except (binascii.Error, ValueError):
-        return None
+def decode_files(body: bytes) -> FilesPage:
+    """Read ``artifacts/list``; raises ``msgspec.MsgspecError`` on any other shape."""
+    page = _FILES.decode(body)
+    sizes = {found.path: None if found.is_dir else found.file_size for found in page.files}
+    return FilesPage(sizes, page.next_page_token or None)
 
 
 def seconds(stamp: int | None) -> float | None:
     """Return a time stamp in seconds, or None if there is none."""
     if not stamp:
         return None
-    return float(stamp) if stamp < _SECONDS_BELOW else stamp / 1000.0
-
-
-def parse_param(text: str) -> Any:
-    """Return what a parameter was before MLflow made it text, if that is beyond doubt; else the text.
-
-    Clean numbers, booleans, None, and lists or mappings in JSON or Python spelling are read. ``007``, numbers of more
-    than 18 digits, ``nan`` and ``inf`` stay text.
-    """
-    if text in _WORDS:
-        return _WORDS[text]
-    if _INT.fullmatch(text):
-        return int(text)
-    if _FLOAT.fullmatch(text):
-        number = float(text)
-        return number if abs(number) <= _DBL_MAX else text
-    if text[:1] in ("{", "[") and len(text) <= _LITERAL_LIMIT:
-        return _parse_container(text)
-    return text
-
-
-def _parse_container(text: str) -> Any:
-    try:
-        return msgspec.json.decode(text)
-    except (ValueError, RecursionError):
-        if "\\" in text:  # Python warns about odd escapes while it parses, and this text is not ours
-            return text
-    try:
-        found = ast.literal_eval(text)
-    except (ValueError, SyntaxError, MemoryError, RecursionError):
-        return text
-    return _plain(found) if _is_plain(found) else text
-
-
-def _is_plain(value: Any) -> bool:
-    if isinstance(value, dict):
-        return all(isinstance(key, str) and _is_plain(item) for key, item in value.items())
-    if isinstance(value, list | tuple):
-        return all(_is_plain(item) for item in value)
-    return value is None or isinstance(value, str | bool | int | float)
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _plain(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
-    return value
-
-
-def _finite_or_inf(value: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Undo the store's stand-in for infinity; make every NaN the same NaN and every zero positive."""
-    value[np.abs(value) >= _DBL_MAX] *= np.inf
-    value[np.isnan(value)] = np.nan
-    return value + 0.0
-
-
-def _first_of_each(
-    step: NDArray[np.int64], stamp: NDArray[np.int64], value: NDArray[np.float64]
-) -> NDArray[np.bool_]:
-    """Return the mask, shape (n,), of rows that are the first of their kind."""
-    bits = value.view(np.int64)
-    order = np.lexsort((bits, step, stamp))  # stable: among equals the first read comes first
-    keep = np.ones(len(step), dtype=np.bool_)
-    again = np.ones(max(len(step) - 1, 0), dtype=np.bool_)
-    for column in (step[order], stamp[order], bits[order]):
-        again &= column[1:] == column[:-1]
-    keep[order[1:][again]] = False
-    return keep
+    return float(stamp) if stamp < SECONDS_BELOW else stamp / 1000.0
 
 
 def _record(run: _RunBody) -> RunRecord:
@@ -372,7 +262,23 @@ def _record(run: _RunBody) -> RunRecord:
         config={pair.key: parse_param(pair.value) for pair in data.params},
         tags={pair.key: pair.value for pair in data.tags},
         metric_keys=tuple(dict.fromkeys(found.key for found in data.metrics)),
+        cursor=_cursor(run),
     )
+
+
+def _cursor(run: _RunBody) -> str:
+    """Return a digest of what a listing tells about a run's content.
+
+    Empty for a run that is not over: one resumed below its highest step shows the same latest points as before, so a
+    listing cannot tell. That a run was started again, or ended again, does show.
+    """
+    info, data = run.info, run.data
+    if _STATES.get(info.status, RunState.UNKNOWN) in (RunState.RUNNING, RunState.UNKNOWN):
+        return ""
+    latest = sorted((found.key, found.step, found.timestamp, repr(found.value)) for found in data.metrics)
+    params = sorted((pair.key, pair.value) for pair in data.params)
+    facts = msgspec.json.encode((info.status, info.start_time, info.end_time, params, latest))
+    return f"1:{hashlib.sha256(facts).hexdigest()[:24]}"
 
 
 def _experiment(found: _ExperimentInfo) -> Experiment:
@@ -390,4 +296,5 @@ _HISTORY = msgspec.json.Decoder(_HistoryBody, strict=False)
 _RUNS = msgspec.json.Decoder(_RunsBody, strict=False)
 _ONE_RUN = msgspec.json.Decoder(_OneRunBody, strict=False)
 _EXPERIMENT = msgspec.json.Decoder(_ExperimentBody, strict=False)
+_FILES = msgspec.json.Decoder(_FilesBody, strict=False)
 _EXPERIMENTS = msgspec.json.Decoder(_ExperimentsBody, strict=False)

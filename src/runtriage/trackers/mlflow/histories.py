@@ -1,0 +1,104 @@
+"""Full metric histories over pages that move while they are read.
+
+``metrics/get-history`` is the one endpoint that neither samples (``…-bulk-interval`` does beyond 2,500 rows) nor cuts
+off (``…-bulk`` does beyond 25,000 rows), both without a word. Its pages are OFFSET pages over a live table, ordered by
+time stamp: a point that comes in late, with an old time stamp, moves all rows after it by one, so that the next page
+repeats a row and the new point is on no page. Each page is therefore asked for from a few rows before the end of the
+last one, and if those rows are not the same again, everything is read once more.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from typing import Any
+
+import msgspec
+
+from runtriage.model.history import Track
+from runtriage.trackers.mlflow import wire
+from runtriage.trackers.mlflow.client import MlflowClient
+from runtriage.trackers.mlflow.rows import Rows, track
+
+POINTS_PER_PAGE = 25_000
+_OVERLAP = 10
+_PASSES = 3
+
+
+class _TokenBody(msgspec.Struct, forbid_unknown_fields=True):
+    offset: int
+
+
+class MetricReader:
+    """Reads every point of a metric.
+
+    Parameters
+    ----------
+    client
+        Server to ask.
+    points_per_page
+        Size of the pages asked for.
+    """
+
+    def __init__(self, client: MlflowClient, points_per_page: int = POINTS_PER_PAGE) -> None:
+        self._client = client
+        self._points_per_page = points_per_page
+
+    def read(self, run_id: str, key: str) -> tuple[Track, str | None]:
+        """Return all points, and a sentence on what may be missing, or None; of an unknown metric, no points.
+
+        Raises
+        ------
+        SourceError
+            As :meth:`MlflowClient.get`.
+        """
+        parts: list[Rows] = []
+        for _ in range(_PASSES):
+            passed, steady = self._read_pages(run_id, key)
+            parts += passed
+            if steady:
+                return track(parts), None
+        note = f"{key!r} was still being written out of order while it was read: some points may be missing"
+        return track(parts), note
+
+    def _read_pages(self, run_id: str, key: str) -> tuple[list[Rows], bool]:
+        """Return the pages of one pass and whether no row moved meanwhile."""
+        parts: list[Rows] = []
+        total, steady, token = 0, True, ""
+        while True:
+            page = self._page(run_id, key, token)
+            start = token_offset(token)
+            ahead = total - start if start is not None else 0
+            if ahead > 0:
+                steady = steady and page.rows.part(0, ahead).same_as(parts[-1].part(-ahead))
+            parts.append(page.rows)
+            total += max(len(page.rows) - ahead, 0)
+            if page.next_token is None:
+                return parts, steady
+            token = self._joint(page.next_token, total, len(page.rows))
+
+    def _joint(self, token: str, total: int, page_rows: int) -> str:
+        """Return a token a few rows before the one given, if it is of a kind we can make."""
+        overlap = min(_OVERLAP, page_rows - 1, self._points_per_page - 1)
+        if token_offset(token) != total or overlap < 1:
+            return token
+        return offset_token(total - overlap)
+
+    def _page(self, run_id: str, key: str, token: str) -> wire.HistoryPage:
+        params: dict[str, Any] = {"run_id": run_id, "metric_key": key, "max_results": self._points_per_page}
+        if token:
+            params["page_token"] = token
+        return self._client.get("metrics/get-history", params, wire.decode_history)
+
+
+def offset_token(offset: int) -> str:
+    """Return the page token that starts at a row: open-source servers keep nothing else in it."""
+    return base64.b64encode(msgspec.json.encode({"offset": offset})).decode("ascii")
+
+
+def token_offset(token: str) -> int | None:
+    """Return the row a page token starts at, or None for a token of another make, or none."""
+    try:
+        return msgspec.json.decode(base64.b64decode(token, validate=True), type=_TokenBody).offset
+    except (binascii.Error, ValueError):
+        return None
