@@ -15,15 +15,22 @@ from numpy.typing import NDArray
 
 from runtriage.analysis.calibrate import level_curve, level_limit
 from runtriage.analysis.departure import Departures, departures
+from runtriage.analysis.derived import CLIP_TOP, CLIPPED_SHARE, VAL_GAP
 from runtriage.analysis.detectors import (
+    clipping,
+    layers,
     learning_rate,
     loss_level,
+    loss_scale,
     non_finite,
     norm_level,
     oscillation,
-    restart,
+    resume,
     self_level,
+    sequence_length,
     spike,
+    validation,
+    warmup,
 )
 from runtriage.analysis.excursions import JOINT, NOISE_FLOOR, WIDTHS, Excursions, Tail, excursions, fit_tail
 from runtriage.analysis.form import Form, RunView
@@ -36,14 +43,15 @@ from runtriage.model.series import PreparedRun
 from runtriage.model.vocab import Outcome, Role
 
 DETECTORS: tuple[Callable[[RunView], list[Form]], ...] = (
-    non_finite.detect, restart.detect, learning_rate.detect, spike.detect, loss_level.detect, norm_level.detect,
-    oscillation.detect, self_level.detect,
+    non_finite.detect, resume.detect, loss_scale.detect, learning_rate.detect, warmup.detect, validation.detect,
+    sequence_length.detect, clipping.detect, layers.detect, spike.detect, loss_level.detect, norm_level.detect, oscillation.detect,
+    self_level.detect,
 )
 """Every detector; they look at the same view and know nothing of each other."""
 
 FLOOR: dict[str, float] = {
     Role.LOSS: 0.01, Role.GRAD_NORM: 0.05, Role.UPDATE_RATIO: 0.05, Role.PARAM_NORM: 0.005, Role.ATTENTION_LOGIT: 0.05,
-    Role.GRAD_NORM_CLIPPED: 0.05, NOISE + Role.LOSS: 0.15,
+    Role.GRAD_NORM_CLIPPED: 0.05, NOISE + Role.LOSS: 0.15, CLIP_TOP: 0.05, CLIPPED_SHARE: 0.5, VAL_GAP: 0.02, Role.VAL_LOSS: 0.01,
 }
 """Smallest believable run-to-run standard deviation of a role's log level: a band narrower than this is luck."""
 
@@ -130,7 +138,7 @@ def to_members(runs: Sequence[PreparedRun], compared: Sequence[Compared]) -> tup
                 run_id=run.info.id,
                 level={k: np.where(level, v, np.nan) for k, v in c.view.sketch.level.items()},
                 peak={k: np.where(peak, v, 0.0) for k, v in c.view.own.peak.items()},
-                event=_events(c.view.own),
+                event=_events(run, c.view.own),
                 rows={Role.LR.value: lr} if lr is not None else {},
             )
         )
@@ -233,7 +241,7 @@ def _round(
     centres = [_by_role(moved.centre[i], roles) if moved is not None and counts[i] >= 2 else {} for i in range(len(runs))]
     own = [excursions(s, axis, c) for s, c in zip(sketches, centres, strict=True)]
     if table.live:
-        table.events = [_events(o) for o in own]
+        table.events = [_events(r, o) for r, o in zip(runs, own, strict=True)]
         table.peaks = [
             o.peak if trust is None else {k: np.where(trust.peak[j], v, 0.0) for k, v in o.peak.items()} for j, o in enumerate(own)
         ]
@@ -259,11 +267,12 @@ def _view(
         z=_by_role(moved.z[i], roles) if has and moved is not None else {},
         r=_by_role(moved.r[i], roles) if has and moved is not None else {},
         centre=_by_role(moved.centre[i], roles) if has and moved is not None else {},
+        sd=_by_role(moved.sd[i], roles) if has and moved is not None else {},
         members=count if has else 0,
         level_limit=level_limit(count, _LEVEL_SHARE * budget), level_p=level_curve(count),
         tails=_tails(own, [table.peaks[j] for j in others] if has else []),
         spike_budget=spike_budget,
-        events={role: [table.events[j].get(role, np.empty(0, np.int64)) for j in others] for role in NOISE_FLOOR} if has else {},
+        events={role: [table.events[j].get(role, np.empty(0, np.int64)) for j in others] for role in (*NOISE_FLOOR, loss_scale.HALVINGS)} if has else {},
         schedule=schedule if has else None,
         phases=phases(lr.step, lr.value) if lr is not None else (),
     )
@@ -301,9 +310,9 @@ def _by_role(values: Array, roles: list[str]) -> dict[str, Array]:
     return {role: values[k] for k, role in enumerate(roles) if np.isfinite(values[k]).any()}
 
 
-def _events(own: Excursions) -> dict[str, NDArray[np.int64]]:
-    """Steps of the largest excursions of each role, at most a dozen."""
-    out = {}
+def _events(run: PreparedRun, own: Excursions) -> dict[str, NDArray[np.int64]]:
+    """Steps of the largest excursions of each role, at most a dozen, and of the halvings of the loss scale."""
+    out = {loss_scale.HALVINGS: loss_scale.halvings(run)}
     for role in NOISE_FLOOR:
         channel = f"{role}/1"
         if channel not in own.z:

@@ -56,6 +56,15 @@ _OVERFLOWS = Clue(measure="scale_drop", low=2.0, ratio=5.0, text="the loss scale
 _ROSE = Clue(measure="rise_before", low=0.2, ratio=3.0, text="it rose {x:.2f} log units over the ten rows before")
 _SUDDEN = Clue(measure="rise_before", high=0.1, ratio=1.5, text="the rows before show no rise ({x:+.2f} log units)")
 _FIRST_ROW = Clue(measure="first_row", low=0.5, ratio=8.0, text="it is not finite from the first row on")
+_LOWER_CLIP = Clue(measure="clip_value", high=0.6, ratio=6.0, text="the clip value is x {x:.2g} of the cohort's")
+_PINNED = Clue(measure="pinned", low=0.5, ratio=2.0, text="the logged norm sits on one value on {x:.0%} of the rows")
+_EXPLODES = Clue(measure="explodes", low=1.0, ratio=4.0, text="the norm before clipping is {x:.2f} log units over the cohort's")
+_DEAD_LAYER = Clue(measure="dead_layer", low=0.5, ratio=6.0, text="the layer's gradient is next to nothing")
+_UPDATES_JUMP = Clue(measure="update_jump", low=0.7, ratio=4.0, text="the update ratio jumps {x:.2f} log units at unchanged lr and norm")
+_EPOCH_BACK = Clue(measure="epoch_back", low=1e-6, ratio=6.0, text="the epoch counter goes back by {x:.4g}")
+_BEGAN_ANEW = Clue(measure="jump", low=0.4, ratio=8.0, text="the loss is {x:.2f} log units up at once, back where the run began")
+_OVER = Clue(measure="over", low=0.26, ratio=8.0, text="the lr is {x:.2f} log units above anything the cohort used")
+_VAL_JUMPS = Clue(measure="val_jump", low=0.03, ratio=4.0, text="validation jumps by {x:.2f} log units at one point")
 
 CAUSES: Mapping[FindingKind, tuple[tuple[CauseId, float, tuple[Clue, ...]], ...]] = {
     FindingKind.NON_FINITE: (
@@ -96,7 +105,7 @@ CAUSES: Mapping[FindingKind, tuple[tuple[CauseId, float, tuple[Clue, ...]], ...]
         (CauseId.LOSS_REDUCTION_CHANGED, 0.15, (_NORM_CALM,)),
     ),
     FindingKind.STEP_DOWN: (
-        (CauseId.DATA_SWITCH, 0.5, ()),
+        (CauseId.DATA_SWITCH, 0.5, (_VAL_JUMPS,)),
         (CauseId.REPEATED_DATA, 0.3, ()),
         (CauseId.LOSS_REDUCTION_CHANGED, 0.2, ()),
     ),
@@ -116,10 +125,38 @@ CAUSES: Mapping[FindingKind, tuple[tuple[CauseId, float, tuple[Clue, ...]], ...]
     ),
     FindingKind.LR_DISCONTINUITY: ((CauseId.SCHEDULER_RESET, 0.85, ()), (CauseId.CODE_BUG, 0.15, ())),
     FindingKind.RESUME_DISCONTINUITY: (
-        (CauseId.OPTIMIZER_STATE_LOST, 0.45, ()),
-        (CauseId.DATA_ORDER_CHANGED, 0.35, ()),
-        (CauseId.SCHEDULER_RESET, 0.2, ()),
+        (CauseId.OPTIMIZER_STATE_LOST, 0.45, (_UPDATES_JUMP,)),
+        (CauseId.DATA_ORDER_CHANGED, 0.3, (_EPOCH_BACK,)),
+        (CauseId.SCHEDULER_RESET, 0.15, ()),
+        (CauseId.MODEL_REINITIALISED, 0.1, (_BEGAN_ANEW,)),
     ),
+    FindingKind.CLIP_SATURATION: (
+        (CauseId.CLIP_TOO_LOW, 0.35, (_LOWER_CLIP, _PINNED)),
+        (CauseId.CLIPPING_HIDES_EXPLOSION, 0.35, (_EXPLODES,)),
+        (CauseId.LR_TOO_LARGE, 0.2, ()),
+        (CauseId.LOGGING_SCOPE_CHANGED, 0.1, ()),
+    ),
+    FindingKind.LAYER_IMBALANCE: (
+        (CauseId.LAYER_FAULT, 0.6, ()),
+        (CauseId.FROZEN_MODULES, 0.3, (_DEAD_LAYER,)),
+        (CauseId.LOGGING_SCOPE_CHANGED, 0.1, ()),
+    ),
+    FindingKind.OVERFIT: (
+        (CauseId.REPEATED_DATA, 0.65, (_FROM_START,)),
+        (CauseId.CAPACITY_OR_DONE, 0.2, ()),
+        (CauseId.DATA_SWITCH, 0.15, ()),
+    ),
+    FindingKind.WARMUP_RISE: (
+        (CauseId.LR_TOO_LARGE, 0.6, (_HIGH_LR,)),
+        (CauseId.BAD_INITIALISATION, 0.25, (_SAME_LR,)),
+        (CauseId.NUMERICAL_OVERFLOW, 0.15, ()),
+    ),
+    FindingKind.LOSS_SCALE_COLLAPSE: (
+        (CauseId.NUMERICAL_OVERFLOW, 0.75, (Clue(measure="halvings", low=4.0, ratio=1.5, text="{x:.0f} halvings in one short stretch"),)),
+        (CauseId.LR_TOO_LARGE, 0.15, ()),
+        (CauseId.BAD_BATCH, 0.1, ()),
+    ),
+    FindingKind.LOGGING_GAP: ((CauseId.CODE_BUG, 0.6, ()), (CauseId.UNKNOWN, 0.4, ())),
     FindingKind.SCOPE_CHANGE: (
         (CauseId.LOSS_REDUCTION_CHANGED, 0.5, (Clue(measure="final", low=0.3, ratio=3.0, text="the loss itself changes by a constant {x:.2f} log units"),)),
         (CauseId.LOGGING_SCOPE_CHANGED, 0.5, (Clue(measure="late", ratio=3.0, text="the norm changes by a constant {x:.2f} log units and the loss does not"),)),

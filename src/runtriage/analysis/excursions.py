@@ -32,6 +32,7 @@ NOISE_FLOOR: dict[str, float] = {Role.LOSS: 0.004, Role.GRAD_NORM: 0.02}
 _HALF_WINDOW = 4
 _SAMPLE = 8192
 _LEAST_BINS = 6
+_LEAST_SPREAD = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -157,7 +158,12 @@ def fit_tail(members: list[Array], own: Array) -> Tail:
     x = np.log(np.arange(first, first + ranked.size))
     x -= x.mean()
     slope = -(x @ np.log(ranked)) / (x @ x)
-    index = float(np.clip(1.0 / max(slope, 1e-3), 2.0, 10.0))
+    index = 1.0 / max(slope, 1e-3)
+    if len(pool) >= _LEAST_SPREAD:
+        # a power tail of index a gives maxima whose log has a quartile range of 1.57 / a
+        low, high = np.quantile(np.log(np.maximum(table[:, 0], 0.5)), (0.25, 0.75))
+        index = min(index, 1.57 / max(high - low, 1e-3))
+    index = float(np.clip(index, 2.0, 10.0))
     return Tail(anchor=max(float(ranked[0]), 2.5), rate=rate, index=index)
 
 

@@ -17,6 +17,10 @@ from runtriage.model.series import PreparedRun
 from runtriage.model.vocab import Explanation, FindingKind, Outcome
 
 
+LAST_RESORT = 60
+"""Rank of a form that is told only when nothing else is there."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class RunView:
     """One run beside its cohort; all that a detector may look at.
@@ -25,8 +29,8 @@ class RunView:
     ----------
     run, axis, sketch, own
         The run, its bins, its binned levels and its rows' excursions.
-    z, r, centre
-        Role to departure z, residual and cohort centre per bin, shape (B,); empty without a cohort.
+    z, r, centre, sd
+        Role to departure z, residual, cohort centre and standard deviation of the residual per bin, shape (B,); empty without a cohort.
     members
         Number of other runs compared with; below 2 there is no cohort.
     level_limit
@@ -50,6 +54,7 @@ class RunView:
     z: Mapping[str, Array]
     r: Mapping[str, Array]
     centre: Mapping[str, Array]
+    sd: Mapping[str, Array]
     members: int
     level_limit: float
     level_p: tuple[Array, Array]

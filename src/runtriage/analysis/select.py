@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import dataclasses
 
-from runtriage.analysis.form import Form
-from runtriage.model.vocab import FindingKind, Outcome
+from runtriage.analysis.form import LAST_RESORT, Form
+from runtriage.model.vocab import Explanation, FindingKind, Outcome
 
 _TOGETHER = 0.03
 _TOGETHER_STEPS = 15.0
 _DRIFT_RANK = 20
+_TOLD = 4
+_LEVELS = frozenset({FindingKind.STEP_UP, FindingKind.STEP_DOWN, FindingKind.BASELINE_DRIFT, FindingKind.PLATEAU})
 
 
 def select(forms: list[Form], span: float) -> list[Form]:
@@ -27,13 +29,15 @@ def select(forms: list[Form], span: float) -> list[Form]:
     span
         Steps of the run, for what counts as beginning together.
     """
+    forms = [_after_switch(f, forms) for f in forms]
     explained = [f for f in forms if f.explained_by is not None]
-    return _roots([f for f in forms if f.explained_by is None], span) + explained
+    return _roots([f for f in forms if f.explained_by is None], span) + explained[:_TOLD]
 
 
 def _roots(forms: list[Form], span: float) -> list[Form]:
     if not forms:
         return []
+    forms = [f for f in forms if f.rank < LAST_RESORT] or forms
     if any(f.rank < _DRIFT_RANK and f.outcome != Outcome.RECOVERED for f in forms):
         forms = [f for f in forms if f.rank < _DRIFT_RANK or f.outcome == Outcome.RECOVERED]
     together = max(_TOGETHER_STEPS, _TOGETHER * span)
@@ -51,3 +55,11 @@ def _roots(forms: list[Form], span: float) -> list[Form]:
 def _with_consequences(root: Form, others: list[Form]) -> Form:
     told = tuple(f"with it: {f.kind.value} in {f.role} from step {f.start} (z {f.z:.1f})" for f in others[:4])
     return dataclasses.replace(root, evidence=root.evidence + told) if told else root
+
+
+def _after_switch(form: Form, forms: list[Form]) -> Form:
+    """Explain a level form by an announced data switch before it: behind one, levels are no longer the cohort's."""
+    switches = [f.start for f in forms if f.explained_by == Explanation.DATA_SWITCH]
+    if form.explained_by is None and form.kind in _LEVELS and switches and form.detected >= min(switches):
+        return dataclasses.replace(form, explained_by=Explanation.DATA_SWITCH)
+    return form

@@ -15,12 +15,14 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from runtriage.analysis.derived import derive
 from runtriage.analysis.order_stats import Array, moving_mean, moving_median, sorted_quantile
 from runtriage.model.series import PreparedRun, Series
 from runtriage.model.vocab import Role
 
 LEVEL_ROLES: tuple[str, ...] = (
     Role.LOSS, Role.GRAD_NORM, Role.UPDATE_RATIO, Role.PARAM_NORM, Role.ATTENTION_LOGIT, Role.GRAD_NORM_CLIPPED,
+    Role.SEQ_LEN,
 )
 """Roles whose level is compared with the cohort's, each positive and judged in the log domain."""
 
@@ -114,6 +116,7 @@ def sketch(run: PreparedRun, axis: Axis) -> Sketch:
         step = series.step.astype(np.float64)
         level, noise = bin_stats(step, value, axis.edges)
         out.level[role], out.noise[role], out.rows[role] = level, noise, (step, value)
+    out.level.update(derive(run, axis.edges, out.level))
     if Role.LOSS in out.noise:
         out.level[NOISE + Role.LOSS] = _log_noise(out.level[Role.LOSS], out.noise[Role.LOSS])
     return out

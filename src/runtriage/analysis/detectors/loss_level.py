@@ -9,6 +9,7 @@ import numpy as np
 from runtriage.analysis.form import Form, RunView, rows_against_centre
 from runtriage.analysis.locate import episode, locate, middle, ramp_start
 from runtriage.analysis.order_stats import Array, moving_mean
+from runtriage.analysis.shapes import best_shape
 from runtriage.model.vocab import Explanation, FindingKind, Outcome, Role
 
 _PERSIST = 3
@@ -111,14 +112,8 @@ def _upward(view: RunView, change: _Change, hot: tuple[int, int], last: int) -> 
         kind, rank = FindingKind.SCOPE_CHANGE, 7
     elif sharp and (way_back or (change.final > 0.3 and change.norm_jump > 0.9)) and explained is None:
         kind, rank, outcome = FindingKind.LOSS_SPIKE, 8, Outcome.DIVERGED
-    elif change.is_step and change.jump > 0.5 * change.final and change.jump > 0:
-        kind, rank = FindingKind.STEP_UP, 14
     else:
-        reach = max(0, change.bin - int(0.35 * view.axis.bins))
-        begun = ramp_start(view.axis.mid[reach:last], moving_mean(view.r[Role.LOSS], 1)[reach:last])
-        start = min(int(begun), change.step)
-        if change.rise < max(0.04, 0.3 * change.final):
-            kind, rank = FindingKind.PLATEAU, 16
+        kind, rank, start = _by_shape(view, change, last)
     if returned:
         outcome = Outcome.RECOVERED
         if kind in {FindingKind.STEP_UP, FindingKind.LOSS_SPIKE}:
@@ -138,6 +133,22 @@ def _upward(view: RunView, change: _Change, hot: tuple[int, int], last: int) -> 
             "from_start": float(early), "lr_ratio": _lr_ratio(view), "is_step": float(change.is_step),
         },
     )
+
+
+def _by_shape(view: RunView, change: _Change, last: int) -> tuple[FindingKind, int, int]:
+    """Name a departure that is no catastrophe by the template that fits its bins best, and say where it begins."""
+    r, mid = view.r[Role.LOSS][:last], view.axis.mid[:last]
+    shape = best_shape(r, view.sd[Role.LOSS][:last], view.centre[Role.LOSS][:last], mid)
+    sharp = change.is_step and change.jump > 0.5 * change.final and change.jump > 0
+    name = shape.name if shape is not None else ("step" if sharp else "rise")
+    if name == "step":
+        return FindingKind.STEP_UP, 14, change.step
+    reach = max(0, change.bin - int(0.35 * view.axis.bins))
+    begun = ramp_start(mid[reach:], moving_mean(r, 1)[reach:])
+    start = min(int(begun) if shape is None else int(view.axis.edges[shape.bin]), change.step)
+    if name == "stall" or change.rise < max(0.04, 0.2 * change.final):
+        return FindingKind.PLATEAU, 16, start
+    return FindingKind.DIVERGENCE, 9, start
 
 
 def _downward(view: RunView, change: _Change) -> Form:

@@ -11,7 +11,8 @@ from runtriage.model.vocab import FindingKind, Outcome, Role
 
 _PERSIST = 3
 _VANISHED = -1.2
-_EXPLODED = 1.4
+_EXPLODED = 1.25
+_LOSS_CALM = 0.05
 
 
 def detect(view: RunView) -> list[Form]:
@@ -76,7 +77,9 @@ def _moved(view: RunView, role: str) -> Form | None:
     kind, rank, outcome = FindingKind.BASELINE_DRIFT, 20, Outcome.ONGOING
     start = int(step[min(k, n - 1)])
     if role == Role.GRAD_NORM and a > 2:
-        kind, rank, outcome, start = _kind(view, a, onset, jump, late, start)
+        kind, rank, outcome, start = _kind(
+            view, a, jump, late, start, sudden=abs(middle(rows, k, k + 5) - middle(rows, k - 60, k)) > 0.6 * abs(late)
+        )
     if kind == FindingKind.BASELINE_DRIFT:
         start = int(edges[0]) if a <= 2 else _drift_start(view, role, a, last, onset, jump, late, start)
     return Form(
@@ -88,16 +91,20 @@ def _moved(view: RunView, role: str) -> Form | None:
 
 
 def _kind(
-    view: RunView, a: int, onset: Onset, jump: float, late: float, start: int
+    view: RunView, a: int, jump: float, late: float, start: int, *, sudden: bool
 ) -> tuple[FindingKind, int, Outcome, int]:
     """Tell a constant factor (a matter of logging) from an explosion, by what else moved."""
     others = [(Role.UPDATE_RATIO, 0.15), (Role.LOSS, 0.03)]
     calm = all(
         abs(middle(view.r[o], a + 1, a + 5) - middle(view.r[o], a - 6, a - 1)) < limit for o, limit in others if o in view.r
     )
+    loss = view.r.get(Role.LOSS)
+    if loss is not None:
+        ends = loss[np.isfinite(loss)]
+        calm = calm and abs(middle(ends, ends.size - max(3, ends.size // 10), ends.size) - middle(loss, a - 6, a - 1)) < _LOSS_CALM
     layers = [o for o in view.r if o.startswith(Role.LAYER_GRAD_NORM)]
     calm = calm and all(abs(middle(view.r[o], a + 1, a + 6) - middle(view.r[o], a - 7, a - 1)) < 0.35 for o in layers)
-    if abs(jump) > 0.4 and abs(late - jump) < 0.35 * abs(jump) and calm and onset.is_step:
+    if abs(jump) > 0.4 and abs(late - jump) < 0.35 * abs(jump) and calm and sudden:
         return FindingKind.SCOPE_CHANGE, 10, Outcome.ONGOING, start
     if late > _EXPLODED:
         return FindingKind.GRAD_SPIKE, 18, Outcome.ONGOING, start

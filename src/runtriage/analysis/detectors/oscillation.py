@@ -12,7 +12,8 @@ from runtriage.model.vocab import FindingKind, Outcome, Role
 
 _LARGER = 0.6
 _SHARE, _LAG1 = 0.4, -0.5
-_WINDOW_SHARE, _MIN_WINDOW = 10, 48
+_MIN_WINDOW = 48
+_CYCLES = 3
 
 
 def detect(view: RunView) -> list[Form]:
@@ -79,7 +80,7 @@ def _z(view: RunView, a: int, b: int) -> float:
 
 def _regular(e: Array, lo: int, hi: int) -> tuple[bool, float, float]:
     """Best spectral share and lowest lag-1 correlation over windows of the stretch; regular when either passes in two."""
-    window = max(_MIN_WINDOW, (hi - lo) // 3)
+    window = max(_MIN_WINDOW, (hi - lo) // 2)
     shares, lags = [], []
     for i in range(lo, max(lo + 1, hi - window + 1), max(1, window // 2)):
         y = e[i : i + window]
@@ -91,9 +92,10 @@ def _regular(e: Array, lo: int, hi: int) -> tuple[bool, float, float]:
         t = np.linspace(-1.0, 1.0, y.size)
         y = y - y.mean() - (t @ y) / (t @ t) * t
         power = np.abs(np.fft.rfft(y * np.hanning(y.size))) ** 2
-        power[:2] = 0.0
+        whole = power[1:].sum()
+        power[:_CYCLES] = 0.0
         top = int(power.argmax())
-        shares.append(float(power[max(0, top - 2) : top + 3].sum() / max(power.sum(), 1e-300)))
+        shares.append(float(power[max(0, top - 2) : top + 3].sum() / max(whole, 1e-300)))
         lags.append(float(y[:-1] @ y[1:] / max(y @ y, 1e-300)))
     if not shares:
         return False, 0.0, 0.0

@@ -1,0 +1,120 @@
+"""Clipping that fires nearly always where it did not, at a lower value, or that pins the logged norm."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from runtriage.analysis.derived import CLIP_TOP, CLIPPED_SHARE, fired_rows
+from runtriage.analysis.form import Form, RunView
+from runtriage.analysis.locate import middle
+from runtriage.analysis.order_stats import Array, runs_true
+from runtriage.model.vocab import FindingKind, Outcome, Role
+
+_LOWER = 0.5
+_ALWAYS, _RARELY = np.log(4.0), 0.0
+_EXPLODED = 1.0
+_TIED_SHARE = 0.5
+_TIED = 1e-3
+
+
+def detect(view: RunView) -> list[Form]:
+    """Report the first of: another clip value, a norm that is pinned, clipping that became the rule while the loss suffers."""
+    if not view.has_cohort:
+        return []
+    for look in (_lower_value, _pinned, _fires_always):
+        form = look(view)
+        if form is not None:
+            return [form]
+    return []
+
+
+def _lower_value(view: RunView) -> Form | None:
+    """The clipped norm's upper edge lies well below the cohort's for a sixth of the run or more."""
+    z, r = view.z.get(CLIP_TOP), view.r.get(CLIP_TOP)
+    share = view.sketch.level.get(CLIPPED_SHARE)
+    if z is None or r is None or share is None:
+        return None
+    hot = (np.nan_to_num(z) < -view.level_limit) & (np.nan_to_num(r) < -_LOWER) & (np.nan_to_num(share) > _ALWAYS)
+    for a, b in runs_true(hot):
+        if b - a < max(3, view.axis.bins // 6):
+            continue
+        start = _since(view, a)
+        factor = float(np.exp(np.nanmedian(r[a:b])))
+        worst = float(np.nanmin(z[a:b]))
+        return _form(
+            view, a, start, worst,
+            (f"no clipped norm passes x {factor:.2g} of the cohort's largest any more, and clipping fires nearly always",),
+            {"clip_value": factor, "from_start": float(a <= 2), "explodes": middle(view.r.get(Role.GRAD_NORM, r * 0), a, b)},
+        )
+    return None
+
+
+def _pinned(view: RunView) -> Form | None:
+    """The logged norm equals one value on most rows: it is logged behind a clip that always fires."""
+    norm = view.run.by_role.get(Role.GRAD_NORM)
+    z = view.z.get(Role.GRAD_NORM)
+    if norm is None or z is None or norm.value.size < 100:
+        return None
+    value = norm.value
+    top = float(np.nanmedian(value[-value.size // 5 :])) if np.isfinite(value[-value.size // 5 :]).any() else 0.0
+    if top <= 0:
+        return None
+    tied = np.abs(value / top - 1.0) < _TIED
+    if tied[-value.size // 5 :].mean() < _TIED_SHARE:
+        return None
+    first = int(np.argmin(np.cumsum(tied - _TIED_SHARE)))
+    first += int(np.argmax(tied[first:]))
+    before = value[:first]
+    if first > 20 and np.mean(np.abs(before / top - 1.0) < _TIED) > 0.2:  # noqa: PLR2004  it was pinned all along
+        return None
+    start = int(norm.step[first])
+    bin_ = int(np.clip(np.searchsorted(view.axis.edges, start) - 1, 0, view.axis.bins - 1))
+    extreme = float(np.nanmax(np.abs(z[bin_:]))) if np.isfinite(z[bin_:]).any() else 0.0
+    if extreme < view.level_limit:
+        return None
+    return _form(
+        view, bin_, start if first > 3 else int(view.axis.edges[0]), extreme,
+        (f"the logged norm is {top:.4g} on {tied[first:].mean():.0%} of the rows: it is logged after clipping, which always fires",),
+        {"pinned": float(tied[first:].mean()), "from_start": float(first <= 3)},
+    )
+
+
+def _fires_always(view: RunView) -> Form | None:
+    """Clipping fires on most rows where the cohort's rarely did, the norm has exploded and the loss is worse."""
+    z, level = view.z.get(CLIPPED_SHARE), view.sketch.level.get(CLIPPED_SHARE)
+    centre, norm, loss = view.centre.get(CLIPPED_SHARE), view.r.get(Role.GRAD_NORM), view.z.get(Role.LOSS)
+    if z is None or level is None or centre is None or norm is None or loss is None:
+        return None
+    hot = (np.nan_to_num(z) > view.level_limit) & (np.nan_to_num(level) > _ALWAYS) & (np.nan_to_num(centre) < _RARELY)
+    for a, b in runs_true(hot):
+        if b - a < max(3, view.axis.bins // 6):
+            continue
+        if middle(norm, a, b) < _EXPLODED or middle(loss, a, b) < 2.0:  # noqa: PLR2004  z of a loss that suffers
+            continue
+        return _form(
+            view, a, _since(view, a), float(np.nanmax(z[a:b])),
+            (f"clipping fires on nearly every row, on {1 / (1 + np.exp(-middle(centre, a, b))):.0%} of the cohort's; "
+             f"norm x {np.exp(middle(norm, a, b)):.2g}",),
+            {"explodes": middle(norm, a, b), "from_start": float(a <= 2)},
+        )
+    return None
+
+
+def _since(view: RunView, a: int) -> int:
+    """First row since when clipping fires on most rows, near bin ``a``."""
+    rows = fired_rows(view.run)
+    if a <= 2 or rows is None:
+        return int(view.axis.edges[0])
+    step, fired = rows
+    lo, hi = (int(x) for x in np.searchsorted(step, [view.axis.edges[max(0, a - 2)], view.axis.edges[min(a + 1, view.axis.bins)]]))
+    part: Array = fired[lo:hi] - 0.5
+    at = lo + int(np.argmin(np.cumsum(part))) + 1 if part.size else lo
+    return int(step[min(at, step.size - 1)])
+
+
+def _form(view: RunView, a: int, start: int, z: float, evidence: tuple[str, ...], measures: dict[str, float]) -> Form:
+    return Form(
+        kind=FindingKind.CLIP_SATURATION, role=Role.CLIP_RATE if CLIPPED_SHARE in view.z else Role.GRAD_NORM, start=start,
+        detected=max(start, int(view.axis.edges[a])), peak=int(view.axis.mid[a]), z=z, p=view.p_level(z), outcome=Outcome.ONGOING,
+        rank=6, evidence=evidence, measures=measures,
+    )

@@ -1,0 +1,98 @@
+"""Validation against training: a gap that opens slowly is memorising, one that opens at once is other data."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from runtriage.analysis.derived import VAL_GAP
+from runtriage.analysis.detectors.loss_level import data_switch_near
+from runtriage.analysis.form import Form, RunView, rows_against_centre
+from runtriage.analysis.locate import episode, middle
+from runtriage.model.vocab import Explanation, FindingKind, Outcome, Role
+
+_PERSIST = 3
+_LEAST_GAP = 0.1
+_LEAST_VAL = 0.03
+_AT_ONCE = 0.4
+
+
+def detect(view: RunView) -> list[Form]:
+    """Report an overfitting gap, or the data switch that looks like one."""
+    if not view.has_cohort or VAL_GAP not in view.z or Role.VAL_LOSS not in view.r:
+        return []
+    switch = _switch(view)
+    if switch is not None:
+        return [switch]
+    z, gap, val = view.z[VAL_GAP], view.r[VAL_GAP], view.r[Role.VAL_LOSS]
+    hit = episode(z, view.level_limit, _PERSIST, 1)
+    if hit is None:
+        return []
+    a = hit[0]
+    train = view.r[Role.LOSS]
+    last = view.axis.bins
+    late = max(3, last // 8)
+    if np.nanmax(gap[a:]) < _LEAST_GAP or _ending(val, late) < _LEAST_VAL or middle(train, a, last) > -_LEAST_VAL:
+        return []
+    b = a
+    while b > 0 and np.nan_to_num(z[b - 1]) > 1.5:  # noqa: PLR2004  z of a gap that is under way
+        b -= 1
+    start = int(view.axis.edges[0] if b <= 2 else view.axis.edges[b])  # noqa: PLR2004  as good as from the start
+    extreme = float(np.nanmax(z[a:]))
+    return [
+        Form(
+            kind=FindingKind.OVERFIT, role=Role.VAL_LOSS, start=start, detected=start, peak=int(view.axis.mid[a]), z=extreme,
+            p=view.p_level(extreme), outcome=Outcome.ONGOING, rank=5,
+            evidence=(
+                f"validation over training loss x {np.exp(np.nanmax(gap[a:])):.3g} against the cohort's, z {extreme:.1f}",
+                f"training x {np.exp(middle(train, a, last)):.3g}, validation x {np.exp(_ending(val, late)):.3g} of the cohort's",
+            ),
+            measures={"gap": float(np.nanmax(gap[a:])), "from_start": float(b <= 2), "train": middle(train, a, last)},
+        )
+    ]
+
+
+def _ending(values: np.ndarray, count: int) -> float:
+    good = values[np.isfinite(values)]
+    return float(np.median(good[-count:])) if good.size else 0.0
+
+
+def _switch(view: RunView) -> Form | None:
+    """Validation leaves the cohort within one of its own intervals, and training goes below: the data were exchanged."""
+    val = view.run.by_role.get(Role.VAL_LOSS)
+    if val is None or Role.VAL_LOSS not in view.z:
+        return None
+    good = np.isfinite(val.value) & (val.value > 0)
+    step, centre = val.step[good].astype(float), view.centre[Role.VAL_LOSS]
+    known = np.isfinite(centre)
+    if good.sum() < 8 or known.sum() < 3:  # noqa: PLR2004  a step needs points on both sides
+        return None
+    off = np.log(val.value[good]) - np.interp(step, view.axis.mid[known], centre[known])
+    moves = np.array([off[k] - np.median(off[max(0, k - 3) : k]) for k in range(3, off.size)])
+    noise = max(1.4826 * float(np.median(np.abs(np.diff(off)))), 0.004)
+    if not moves.size:
+        return None
+    k = int(np.argmax(moves)) + 3
+    behind = off[k:]
+    final = float(np.median(behind[-max(2, behind.size // 2) :]) - np.median(off[max(0, k - 4) : k]))
+    jump = float(moves[k - 3])
+    reaches = np.nanmax(np.abs(np.nan_to_num(view.z[Role.VAL_LOSS]))) > view.level_limit
+    if jump < max(6 * noise, 0.04) or jump < _AT_ONCE * final or final < 0.5 * jump or not reaches:
+        return None
+    b = int(np.clip(np.searchsorted(view.axis.edges, step[k]) - 1, 0, view.axis.bins - 1))
+    train = middle(view.r[Role.LOSS], b, view.axis.bins)
+    if train > -0.01:  # noqa: PLR2004  training must not suffer
+        return None
+    at, rows = rows_against_centre(view, Role.LOSS)
+    lo, hi = (int(x) for x in np.searchsorted(at, [step[k - 1], step[k]]))
+    lo = max(lo, 8)
+    jumps = [abs(middle(rows, t, t + 8) - middle(rows, t - 40, t)) for t in range(lo, max(lo + 1, min(hi, rows.size - 8)))]
+    start = int(at[min(lo + int(np.argmax(jumps)), at.size - 1)])
+    return Form(
+        kind=FindingKind.STEP_DOWN, role=Role.LOSS, start=start, detected=start, peak=start, z=jump / noise,
+        p=view.p_level(float(np.nanmax(np.abs(np.nan_to_num(view.z[Role.VAL_LOSS]))))), outcome=Outcome.ONGOING, rank=5,
+        explained_by=Explanation.DATA_SWITCH if data_switch_near(view, start) else None,
+        evidence=(
+            f"validation leaves the cohort by x {np.exp(jump):.3g} in one step while training goes x {np.exp(train):.3g} below it",
+        ),
+        measures={"val_jump": jump, "final": train},
+    )

@@ -1,0 +1,93 @@
+"""Which shape a lasting departure of the loss has: a step, a curve that stopped falling, or a rise.
+
+Four templates are fitted at every bin by weighted least squares, each with a free level before it: a constant, what the cohort
+went on to gain (a run that stands still falls behind by exactly that), and a linear and a quadratic rise. The best fit names the shape
+and its onset at once.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from runtriage.analysis.order_stats import Array
+
+ShapeName = Literal["step", "stall", "rise"]
+
+_STALL_SCALE = (0.6, 1.1)
+_LEAST = 6
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shape:
+    """The best template.
+
+    Attributes
+    ----------
+    name
+        ``stall`` is a run that no longer follows the cohort down.
+    bin
+        First bin of the departure.
+    error
+        Weighted residual sum of squares by name.
+    """
+
+    name: ShapeName
+    bin: int
+    error: dict[str, float]
+
+
+def best_shape(r: Array, sd: Array, centre: Array, mid: Array) -> Shape | None:
+    """Fit the templates to a residual.
+
+    Parameters
+    ----------
+    r, sd, centre
+        Residual from the cohort, its standard deviation and the cohort's level, log units, shape (B,).
+    mid
+        Steps, shape (B,).
+
+    Returns
+    -------
+    Shape or None
+        None with fewer than six usable bins.
+    """
+    good = np.isfinite(r) & np.isfinite(sd) & np.isfinite(centre) & (sd > 0)
+    where = np.flatnonzero(good)
+    if where.size < _LEAST:
+        return None
+    y, weight, c, t = r[good], sd[good] ** -2.0, centre[good], mid[good]
+    cap = 6.0 * sd[good]
+    y = np.clip(y, -np.maximum(cap, np.abs(np.median(y)) * 2 + cap), None)
+    n = y.size
+    starts = np.arange(1, n - 2)
+    behind = np.arange(n)[None, :] >= starts[:, None]
+    place = (t - t[0]) / max(t[-1] - t[0], 1e-300)
+    since = np.where(behind, place[None, :] - place[starts][:, None], 0.0)
+    stall = np.where(behind, c[starts - 1][:, None] - c[None, :], 0.0)
+    fits: dict[str, tuple[float, int]] = {}
+    for name, template, scale in (
+        ("step", behind.astype(np.float64), None), ("stall", stall, _STALL_SCALE),
+        ("rise", since, None), ("rise", since**2, None),
+    ):
+        error = _errors(template, y, weight, scale)
+        best = int(error.argmin())
+        if name not in fits or error[best] < fits[name][0]:
+            fits[name] = (float(error[best]), int(where[starts[best]]))
+    name = min(fits, key=lambda k: fits[k][0])
+    return Shape(name=name, bin=fits[name][1], error={k: v[0] for k, v in fits.items()})  # type: ignore[arg-type]
+
+
+def _errors(template: Array, y: Array, weight: Array, scale: tuple[float, float] | None) -> Array:
+    """Weighted residual sum of squares per row of ``template``, with a free level and a factor (clipped to ``scale``)."""
+    total = weight.sum()
+    x = template - (template @ weight / total)[:, None]
+    v = y - weight @ y / total
+    sxx = (x * x) @ weight
+    factor = np.maximum((x * v) @ weight / np.maximum(sxx, 1e-300), 0.0)
+    if scale is not None:
+        factor = np.clip(factor, *scale)
+    residual = v[None, :] - factor[:, None] * x
+    return (residual * residual) @ weight
