@@ -32,6 +32,7 @@ from runtriage.analysis.detectors import (
     validation,
     warmup,
 )
+from runtriage.analysis.detectors.loss_level import data_switches
 from runtriage.analysis.excursions import JOINT, NOISE_FLOOR, WIDTHS, Excursions, Tail, excursions, fit_tail
 from runtriage.analysis.form import Form, RunView
 from runtriage.analysis.order_stats import Array, nan_median
@@ -59,7 +60,7 @@ _DEFAULT_FLOOR = 0.1
 _ROUNDS = 3
 _EVENTS = 12
 _EVENT_Z = 5.0
-_LEVEL_SHARE, _SPIKE_SHARE = 0.5, 0.25
+_LEVEL_SHARE, _SPIKE_SHARE = 0.5, 0.4
 _MIN_TRUSTED = 0.05
 _LEAST_TRUSTED = 0.25
 _LEAST_COHORT = 3
@@ -249,7 +250,7 @@ def _round(
     result = []
     for i, run in enumerate(runs):
         view = _view(i, run, sketches[i], own[i], axis, table, moved, roles, use[i], int(counts[i]), schedule, budget)
-        forms = select([f for detect in DETECTORS for f in detect(view)], axis.span)
+        forms = select([f for detect in DETECTORS for f in detect(view)], axis.span, data_switches(run))
         result.append(Compared(view=view, forms=forms, excluded=_excluded(table, runs, use[i], i)))
     return result
 

@@ -29,6 +29,9 @@ JOINT = "joint"
 NOISE_FLOOR: dict[str, float] = {Role.LOSS: 0.004, Role.GRAD_NORM: 0.02}
 """Smallest believable noise in log units: averages over many batches have next to none."""
 
+LEAD_BINS = 2
+"""First bins, in which no spike is looked for."""
+
 _HALF_WINDOW = 4
 _SAMPLE = 8192
 _LEAST_BINS = 6
@@ -123,6 +126,8 @@ def excursions(sketch: Sketch, axis: Axis, centre: dict[str, Array]) -> Excursio
             z[JOINT] = np.minimum(z[loss], 3.0 * np.maximum(other, 0.0)) + np.minimum(other, 3.0 * np.maximum(z[loss], 0.0))
             steps[JOINT] = steps[loss]
     peak = {channel: _block_max(steps[channel], rows, axis.edges) for channel, rows in z.items()}
+    for largest in peak.values():
+        largest[:LEAD_BINS] = 0.0  # a start is steep and settles: its excursions say nothing of later ones
     return Excursions(residual=residual, z=z, step=steps, peak=peak)
 
 

@@ -8,6 +8,7 @@ consequence and is told as evidence, except after a transient that healed, which
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 
 from runtriage.analysis.form import LAST_RESORT, Form
 from runtriage.model.vocab import Explanation, FindingKind, Outcome
@@ -19,7 +20,7 @@ _TOLD = 4
 _LEVELS = frozenset({FindingKind.STEP_UP, FindingKind.STEP_DOWN, FindingKind.BASELINE_DRIFT, FindingKind.PLATEAU})
 
 
-def select(forms: list[Form], span: float) -> list[Form]:
+def select(forms: list[Form], span: float, switches: Sequence[float] = ()) -> list[Form]:
     """Keep root forms and explained ones.
 
     Parameters
@@ -28,8 +29,16 @@ def select(forms: list[Form], span: float) -> list[Form]:
         All that the detectors left.
     span
         Steps of the run, for what counts as beginning together.
+    switches
+        Steps at which the log announces other data: behind the first, levels are no longer the cohort's.
     """
-    forms = [_after_switch(f, forms) for f in forms]
+    if switches:
+        behind = min(switches) - _TOGETHER * span
+        forms = [
+            dataclasses.replace(f, explained_by=Explanation.DATA_SWITCH)
+            if f.explained_by is None and f.kind in _LEVELS and f.detected >= behind else f
+            for f in forms
+        ]
     explained = [f for f in forms if f.explained_by is not None]
     return _roots([f for f in forms if f.explained_by is None], span) + explained[:_TOLD]
 
@@ -56,10 +65,3 @@ def _with_consequences(root: Form, others: list[Form]) -> Form:
     told = tuple(f"with it: {f.kind.value} in {f.role} from step {f.start} (z {f.z:.1f})" for f in others[:4])
     return dataclasses.replace(root, evidence=root.evidence + told) if told else root
 
-
-def _after_switch(form: Form, forms: list[Form]) -> Form:
-    """Explain a level form by an announced data switch before it: behind one, levels are no longer the cohort's."""
-    switches = [f.start for f in forms if f.explained_by == Explanation.DATA_SWITCH]
-    if form.explained_by is None and form.kind in _LEVELS and switches and form.detected >= min(switches):
-        return dataclasses.replace(form, explained_by=Explanation.DATA_SWITCH)
-    return form

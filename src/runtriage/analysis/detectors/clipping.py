@@ -95,7 +95,7 @@ def _fires_always(view: RunView) -> Form | None:
             view, a, _since(view, a), float(np.nanmax(z[a:b])),
             (f"clipping fires on nearly every row, on {1 / (1 + np.exp(-middle(centre, a, b))):.0%} of the cohort's; "
              f"norm x {np.exp(middle(norm, a, b)):.2g}",),
-            {"explodes": middle(norm, a, b), "from_start": float(a <= 2)},
+            {"explodes": middle(norm, a, b), "from_start": float(a <= 2)}, rank=13,
         )
     return None
 
@@ -112,9 +112,9 @@ def _since(view: RunView, a: int) -> int:
     return int(step[min(at, step.size - 1)])
 
 
-def _form(view: RunView, a: int, start: int, z: float, evidence: tuple[str, ...], measures: dict[str, float]) -> Form:
+def _form(view: RunView, a: int, start: int, z: float, evidence: tuple[str, ...], measures: dict[str, float], rank: int = 6) -> Form:
     return Form(
         kind=FindingKind.CLIP_SATURATION, role=Role.CLIP_RATE if CLIPPED_SHARE in view.z else Role.GRAD_NORM, start=start,
         detected=max(start, int(view.axis.edges[a])), peak=int(view.axis.mid[a]), z=z, p=view.p_level(z), outcome=Outcome.ONGOING,
-        rank=6, evidence=evidence, measures=measures,
+        rank=rank, evidence=evidence, measures=measures,
     )

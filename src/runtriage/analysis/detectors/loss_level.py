@@ -10,6 +10,7 @@ from runtriage.analysis.form import Form, RunView, rows_against_centre
 from runtriage.analysis.locate import episode, locate, middle, ramp_start
 from runtriage.analysis.order_stats import Array, moving_mean
 from runtriage.analysis.shapes import best_shape
+from runtriage.model.series import PreparedRun
 from runtriage.model.vocab import Explanation, FindingKind, Outcome, Role
 
 _PERSIST = 3
@@ -85,13 +86,21 @@ def _measure(view: RunView, at: int, last: int, sign: int) -> _Change:
 
 def data_switch_near(view: RunView, step: int) -> bool:
     """Tell whether the log announces another data source within 1 % of the run (at least five rows) of a step."""
-    source = view.run.by_role.get(Role.DATA_SOURCE)
-    if source is None or source.step.size < 2:
+    changed = data_switches(view.run)
+    if not changed:
         return False
-    changed = np.flatnonzero(np.diff(source.value) != 0) + 1
-    cadence = float(np.median(np.diff(source.step)))
+    cadence = float(np.median(np.diff(view.run.by_role[Role.DATA_SOURCE].step)))
     reach = max(5.0 * cadence, 0.01 * view.axis.span)
-    return bool(changed.size and (np.abs(source.step[changed] - step) <= reach).any())
+    return bool((np.abs(np.array(changed) - step) <= reach).any())
+
+
+def data_switches(run: PreparedRun) -> tuple[float, ...]:
+    """Steps at which the logged data source changes, when it does so a few times only (a mixture changes all the time)."""
+    source = run.by_role.get(Role.DATA_SOURCE)
+    if source is None or source.step.size < 2:
+        return ()
+    changed = source.step[np.flatnonzero(np.diff(source.value) != 0) + 1]
+    return tuple(float(s) for s in changed) if changed.size <= max(3, source.step.size // 100) else ()
 
 
 def _upward(view: RunView, change: _Change, hot: tuple[int, int], last: int) -> Form:
@@ -130,7 +139,7 @@ def _upward(view: RunView, change: _Change, hot: tuple[int, int], last: int) -> 
         ),
         measures={
             "jump": change.jump, "final": change.final, "rise": change.rise, "norm_jump": change.norm_jump,
-            "from_start": float(early), "lr_ratio": _lr_ratio(view), "is_step": float(change.is_step),
+            "from_start": float(early), "lr_ratio": lr_ratio(view), "is_step": float(change.is_step),
         },
     )
 
@@ -166,7 +175,7 @@ def _downward(view: RunView, change: _Change) -> Form:
     )
 
 
-def _lr_ratio(view: RunView) -> float:
+def lr_ratio(view: RunView) -> float:
     """Median log ratio of the early lr to the cohort's schedule; 0.0 when either is not known."""
     lr = view.run.by_role.get(Role.LR)
     if lr is None or view.schedule is None:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 
+from runtriage.analysis.detectors.loss_level import lr_ratio
 from runtriage.analysis.form import Form, RunView, rows_against_centre
 from runtriage.analysis.locate import Onset, episode, locate, middle, ramp_start
 from runtriage.analysis.order_stats import moving_mean, runs_true
@@ -26,8 +29,23 @@ def detect(view: RunView) -> list[Form]:
         found += [f for f in (gone, moved) if f is not None and not (f is moved and gone is not None)]
     for role in (Role.UPDATE_RATIO, Role.PARAM_NORM):
         if role in view.z and (form := _moved(view, role)) is not None:
-            found.append(form)
+            found.append(_slow_start(view, form) or form)
     return found
+
+
+def _slow_start(view: RunView, form: Form) -> Form | None:
+    """Updates that are too small from the first steps on, with a loss that tends to lag, are one plateau seen twice."""
+    z, r = view.z.get(Role.LOSS), view.r.get(Role.LOSS)
+    if z is None or r is None or form.z > 0 or not form.measures.get("from_start"):
+        return None
+    if middle(z, 0, view.axis.bins) < 1.0 and middle(r, view.axis.bins // 2, view.axis.bins) < 0.01:  # noqa: PLR2004
+        return None
+    lag = middle(r, view.axis.bins // 2, view.axis.bins)
+    return dataclasses.replace(
+        form, kind=FindingKind.PLATEAU, role=Role.LOSS, rank=16,
+        evidence=(*form.evidence, f"the loss lags: x {np.exp(lag):.3g} of the cohort's over the second half"),
+        measures={**form.measures, "lr_ratio": lr_ratio(view), "final": lag},
+    )
 
 
 def _vanishing(view: RunView) -> Form | None:

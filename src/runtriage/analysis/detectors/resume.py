@@ -15,6 +15,7 @@ _SAME_LR, _SAME_NORM = 0.1, 0.6
 _DECAYS = 0.3
 _ANEW = 0.75
 _LEARNED = 0.5
+_FEW = 5
 
 
 def detect(view: RunView) -> list[Form]:
@@ -73,8 +74,10 @@ def _began_anew(view: RunView) -> Form | None:
     rows = np.flatnonzero((learned[:-1] > _LEARNED) & (jump > _ANEW * learned[:-1]))
     span = max(20, n // 20)
     fell = initial - middle(value, span - near, span)
+    if rows.size > _FEW:
+        return None
     for row in rows[(rows > span) & (rows + span < n)]:
-        before, after = middle(value, row - near, row + 1), middle(value, row + 1, row + 4)
+        before, after = middle(value, row - near, row + 1), middle(value, row + 1, row + 6)
         later = middle(value, row + span - near, row + span)
         if after - before > _ANEW * (initial - before) and after - later > 0.5 * fell > 0.1 and later - before > 0.1:
             return _form(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from runtriage.analysis.excursions import JOINT, WIDTHS, shared_steps
+from runtriage.analysis.excursions import JOINT, LEAD_BINS, WIDTHS, shared_steps
 from runtriage.analysis.form import Form, RunView
 from runtriage.analysis.locate import middle
 from runtriage.model.vocab import Explanation, FindingKind, Outcome, Role
@@ -12,7 +12,6 @@ from runtriage.model.vocab import Explanation, FindingKind, Outcome, Role
 RISE: dict[str, float] = {Role.LOSS: 0.1, Role.GRAD_NORM: 0.9}
 """Smallest rise in log units that is worth a word."""
 
-_LEAD = 2
 _RECOVERED_SHARE = 0.35
 
 
@@ -34,7 +33,7 @@ def _first(view: RunView, role: str) -> tuple[int, float, float] | None:
         return None
     e = view.own.residual[role]
     step = view.own.step[f"{role}/1"]
-    lead = max(5, int(np.searchsorted(step, view.axis.edges[min(_LEAD, view.axis.bins)])))
+    lead = max(5, int(np.searchsorted(step, view.axis.edges[min(LEAD_BINS, view.axis.bins)])))
     usable = np.zeros(e.size, dtype=bool)
     usable[lead:] = np.nan_to_num(e[lead:]) > RISE[role]
     if not usable.any():

@@ -7,6 +7,7 @@ import numpy as np
 from runtriage.analysis.form import Form, RunView
 from runtriage.analysis.locate import middle
 from runtriage.analysis.order_stats import Array
+from runtriage.analysis.schedule import phases
 from runtriage.model.vocab import FindingKind, Outcome, Role
 
 _LEAST = 0.08
@@ -15,9 +16,12 @@ _Z = 2.0
 
 def detect(view: RunView) -> list[Form]:
     """Report a rise over the running minimum within twice the warm-up that the cohort's centre does not have."""
-    if not view.has_cohort or Role.LOSS not in view.z or not view.phases or view.phases[0].name != "warmup":
+    if not view.has_cohort or Role.LOSS not in view.z or view.schedule is None:
         return []
-    stop = 2 * view.phases[0].end_step - view.phases[0].start_step
+    usual_phases = phases(view.schedule[0], np.exp(view.schedule[1]))
+    if not usual_phases or usual_phases[0].name != "warmup":
+        return []
+    stop = 2 * usual_phases[0].end_step - usual_phases[0].start_step
     bins = max(4, int(np.searchsorted(view.axis.edges, stop)))
     level, centre, z = view.sketch.level[Role.LOSS][:bins], view.centre[Role.LOSS][:bins], view.z[Role.LOSS][:bins]
     own, usual = _rise(level), _rise(centre)
