@@ -30,7 +30,8 @@ def out(text: str = "") -> None:
 
 
 def note(text: str) -> None:
-    """Write a line to stderr."""
+    """Write a line to stderr, after what went to stdout before it."""
+    sys.stdout.flush()
     sys.stderr.write(_encodable(text, sys.stderr.encoding) + "\n")
     sys.stderr.flush()
 

@@ -68,14 +68,20 @@ def run(ask: Ask, flags: Mapping[str, Any]) -> int:
         door.write_file(ask.json, json_lines(reports))
     if ask.html is not None:
         write_html(ask.html, [outcome.triage for outcome in swept.outcomes], ask.source)
+    return tell(swept, ask, loaded.settings)
+
+
+def tell(swept: Swept, ask: Ask, settings: Settings) -> int:
+    """Print the table and the summary of a sweep; return the exit code."""
+    reports = [outcome.report for outcome in swept.outcomes]
     say = note if ask.json == "-" else out
     if ask.json != "-":
         table.show(reports)
         if reports:
             out()
     say(swept.tally.sentence())
-    _tell(swept, ask, say)
-    return _code(swept, loaded.settings)
+    _tell_rest(swept, ask, say)
+    return _code(swept, settings)
 
 
 def perform(ask: Ask, settings: Settings) -> Swept:
@@ -138,7 +144,7 @@ def _light(outcome: Outcome) -> Outcome:
     return replace(outcome, triage=Triage(report=outcome.report))
 
 
-def _tell(swept: Swept, ask: Ask, say: Any) -> None:
+def _tell_rest(swept: Swept, ask: Ask, say: Any) -> None:
     tally, writer = swept.tally, swept.writer
     for title, lines in (("failed", tally.failed), ("not written", tally.unwritten)):
         for run_id, why in lines[:FAILURES_SHOWN]:
