@@ -157,7 +157,8 @@ def _page(world: World, v: dict[str, Any], document: str, url: str) -> dict[str,
     if run is None:
         return {"project": {"run": None}}
     low, high = v["minStep"], v["maxStep"]
-    rows = [world.text(row) for row in run.rows if low <= row["_step"] < high]
+    first = run.exported if world.behaviour.pages == "live" else 0
+    rows = [world.text(row) for row in run.rows[first:] if low <= row["_step"] < high]
     return {"project": {"run": {"history": rows}}}
 
 

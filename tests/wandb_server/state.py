@@ -21,12 +21,14 @@ class Behaviour:
 
     ``nan``: ``"string"`` or ``"bare"`` tokens in JSON. ``nested``: ``"dotted"`` or ``"struct"`` columns in exports.
     ``features``: names of enabled server features. ``repartition``: an export after new rows rewrites partition 0.
+    ``pages``: whether a page of live history holds ``"all"`` rows of its window or only the ``"live"`` ones.
     """
 
     nan: str = "string"
     nested: str = "dotted"
     features: frozenset[str] = frozenset({"MARK_RUN_FILES_UPLOADED"})
     repartition: bool = True
+    pages: str = "all"
 
 
 @dataclass

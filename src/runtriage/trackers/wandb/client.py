@@ -12,11 +12,11 @@ from __future__ import annotations
 import re
 import tempfile
 import threading
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from runtriage.errors import (
     AccessRefusedError,
@@ -28,6 +28,7 @@ from runtriage.errors import (
     SourceUnreachableError,
 )
 
+_T = TypeVar("_T")
 _FIELDS = "id name displayName tags state createdAt notes config summaryMetrics historyLineCount historyKeys projectId"
 _RUN = f"""query RuntriageRun($entity: String!, $project: String!, $name: String!) {{
     project(name: $project, entityName: $entity) {{ run(name: $name) {{ {_FIELDS} }} }}
@@ -90,11 +91,11 @@ class WandbClient:
         while True:
             with translated(self.where, whole=True):
                 try:
-                    run = next(runs, None)
+                    run = again(lambda: _next_run(runs))
                 except ValueError as error:
                     if "Could not find project" in str(error):
                         raise SourceError("there is no such project, or it is not yours to see", where=self.where) from None
-                    continue  # the run was deleted while its page was being read
+                    raise
             if run is None:
                 return
             yield facts_of(run)
@@ -111,7 +112,7 @@ class WandbClient:
         with translated(f"{self.where}/{run_id}"):
             from wandb.apis.public import Run
 
-            return Run(service, self.entity, self.project, run_id, lazy=False)
+            return again(lambda: Run(service, self.entity, self.project, run_id, lazy=False))
 
     def fields(self, run_id: str) -> dict[str, Any]:
         """Return the fields of a run as the server sends them: config and summary as text. Raises as :meth:`run`."""
@@ -163,10 +164,14 @@ class WandbClient:
         with translated(f"{self.where}/{run.id}"):
             from wandb.apis.public import HistoryScan
 
-            rows = HistoryScan(
-                run, service_api=self.service(), min_step=start, max_step=stop, page_size=page, use_cache=False
+            service = self.service()
+            rows = again(
+                lambda: HistoryScan(
+                    run, service_api=service, min_step=start, max_step=stop, page_size=page, use_cache=False
+                )
             )
-            yield from rows
+            while (row := again(lambda: next(rows, None))) is not None:
+                yield row
 
     def files(self, run: Any) -> dict[str, Any]:
         """Return the files of ours on a run, by path. Raises as :meth:`run`."""
@@ -224,6 +229,26 @@ class WandbClient:
             from runtriage.trackers.wandb.bounded import bounded
 
             return bounded(found, self._limits.attempt, self._limits.retries, self._limits.pause, self._limits.call)
+
+
+def again(call: Callable[[], _T], tries: int = 3) -> _T:
+    """Return what a reading call returns; an answer that was cut off, which the client does not retry, is asked for again."""
+    for left in reversed(range(tries)):
+        try:
+            return call()
+        except Exception as error:
+            if not left or "unexpected EOF" not in str(error):
+                raise
+    raise AssertionError
+
+
+def _next_run(runs: Any) -> Any:
+    """Return the next run or None; if its page cannot be read, the paginator does not step over that page's first run."""
+    try:
+        return next(runs, None)
+    except Exception:
+        runs.index -= 1
+        raise
 
 
 def facts_of(run: Any) -> dict[str, Any]:

@@ -123,6 +123,9 @@ def flat(row: Mapping[str, Any], prefix: str = "", depth: int = 0) -> dict[str, 
 def tracks_of_rows(rows: Iterable[Mapping[str, Any]]) -> tuple[dict[str, Track], tuple[str, ...], int]:
     """Turn rows of a scan into tracks, each with the steps at which that metric was logged.
 
+    A scan across the end of the exported part may deliver rows twice (as seen with 0.31), and it sorts rows by step, which
+    shuffles the attempts of a run that was started again under its id: see :func:`logged_order`.
+
     Returns
     -------
     tuple
@@ -132,7 +135,7 @@ def tracks_of_rows(rows: Iterable[Mapping[str, Any]]) -> tuple[dict[str, Track],
     walls: list[Any] = []
     where: dict[str, list[int]] = {}
     what: dict[str, list[Any]] = {}
-    for at, row in enumerate(rows):
+    for at, row in enumerate(logged_order(rows)):
         steps.append(row.get(STEP))
         walls.append(row.get(CLOCK))
         nested = any(isinstance(value, dict | list) for value in row.values())
@@ -158,6 +161,21 @@ def tracks_of_rows(rows: Iterable[Mapping[str, Any]]) -> tuple[dict[str, Track],
                 step=ruler.step[at_rows], value=found.value[found.logged], wall=None if wall is None else wall[at_rows]
             )
     return tracks, tuple(notes), len(steps)
+
+
+def logged_order(rows: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """Return rows once each, and in the order of their clock if a step comes twice and every row has a time."""
+    kept: dict[Any, Mapping[str, Any]] = {}
+    for row in rows:
+        clock = row.get(CLOCK)
+        rest = None if clock is not None else repr(sorted((k, v) for k, v in row.items() if v is not None))
+        kept[row.get(STEP), clock, rest] = row
+    out = list(kept.values())
+    walls = [row.get(CLOCK) for row in out]
+    repeated = len({row.get(STEP) for row in out}) < len(out)
+    if repeated and all(isinstance(wall, int | float) and not isinstance(wall, bool) for wall in walls):
+        out.sort(key=lambda row: float(row[CLOCK]))
+    return out
 
 
 def tracks_of_table(table: pa.Table) -> tuple[dict[str, Track], tuple[str, ...], int]:

@@ -1,0 +1,367 @@
+"""wandb:// through the real client against the stand-in server."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+wandb = pytest.importorskip("wandb")
+
+from runtriage.errors import AccessRefusedError, MarkWriteError, RunNotFoundError, SourceError  # noqa: E402
+from runtriage.model.marks import Marks, WritePlan  # noqa: E402
+from runtriage.model.vocab import RunState  # noqa: E402
+from runtriage.registry import open_source, split_run  # noqa: E402
+from runtriage.trackers.base import HistorySource, MarkTarget  # noqa: E402
+from runtriage.trackers.wandb.client import Limits  # noqa: E402
+from runtriage.trackers.wandb.source import WandbSource, with_tail  # noqa: E402
+from wandb_server import Behaviour, StandIn, StoredRun  # noqa: E402
+from wandb_server.session import stand_in  # noqa: E402
+
+pytestmark = pytest.mark.integration
+QUICK = Limits(attempt=2.0, retries=2, pause=0.2, call=20.0)
+NAN, INF = math.nan, math.inf
+ROWS: list[dict[str, Any]] = [
+    {"loss": 2.0 if i != 3 else NAN, "n": {"a": i, "b": INF if i == 4 else 1}, **({"x.y": i} if i % 2 else {}), "word": "w"}
+    for i in range(12)
+]
+PLAN = WritePlan(
+    set_tags={"runtriage.status": "broken", "runtriage.findings": "loss_spike,divergence", "runtriage.z_max": "18.25"},
+    set_note="lost at step 3",
+    put_files={"runtriage/panel.html": b"<p>"},
+)
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[StandIn]:
+    with stand_in() as running:
+        yield running
+
+
+@pytest.fixture
+def source(server: StandIn) -> Iterator[WandbSource]:
+    server.world.runs.clear()
+    server.world.views.clear()
+    server.world.behaviour = Behaviour()
+    server.world.add_project("team", "p")
+    server.clear_faults()
+    server.read_only = False
+    opened = WandbSource("wandb://team/p", limits=QUICK)
+    opened.client.service()
+    server.counts.clear()
+    yield opened
+    opened.close()
+
+
+def put(server: StandIn, name: str = "r1", **fields: Any) -> StoredRun:
+    return server.world.add_run("team", "p", name, **{"rows": ROWS, **fields})
+
+
+def undo(marks: Marks) -> WritePlan:
+    return WritePlan(delete_tags=tuple(marks.tags), delete_note=marks.note is not None, delete_files=tuple(marks.files))
+
+
+def test_registered() -> None:
+    """The scheme opens a source that can be read and marked, and a run at the end is split off."""
+    opened = open_source("wandb://team/p")
+    assert isinstance(opened, HistorySource)
+    assert isinstance(opened, MarkTarget)
+    assert split_run("wandb://team/p/r1") == ("wandb://team/p", "r1")
+
+
+def test_listing(server: StandIn, source: WandbSource) -> None:
+    """A listing has config, tags and state of each run once, newest first, for one request a page."""
+    for i in range(250):
+        put(server, f"r{i}", rows=ROWS[:1], config={"lr": 0.1, "n": {"d": 1}}, tags=["a"], state="crashed")
+    runs = list(source.list_runs())
+    assert [run.id for run in runs] == [f"r{i}" for i in reversed(range(250))]
+    assert (runs[0].config, dict(runs[0].tags), runs[0].state) == ({"lr": 0.1, "n": {"d": 1}}, {"a": ""}, RunState.FAILED)
+    assert server.counts == {"Runs": 3}
+
+
+@pytest.mark.parametrize("nan", ["string", "bare"])
+@pytest.mark.parametrize("nested", ["dotted", "struct"])
+@pytest.mark.parametrize(("upto", "pages"), [(0, "all"), (7, "all"), (7, "live"), (12, "all")])
+def test_same_tracks_on_every_path(
+    server: StandIn, source: WandbSource, nan: str, nested: str, upto: int, pages: str
+) -> None:
+    """Live, mixed and exported histories give the same tracks, however NaN and nested keys are written."""
+    server.world.behaviour = Behaviour(nan=nan, nested=nested, pages=pages)
+    server.world.export(put(server), upto)
+    history = source.read(source.find_run("r1"))
+    loss, spare = history.tracks["loss"], history.tracks["x.y"]
+    assert loss.step.tolist() == list(range(12))
+    assert np.flatnonzero(np.isnan(loss.value)).tolist() == [3]
+    assert history.tracks["n.b"].value[4] == INF
+    assert history.tracks["n.a"].value.tolist() == list(range(12))
+    assert spare.step.tolist() == [1, 3, 5, 7, 9, 11]
+    assert loss.wall is not None
+    assert loss.wall[0] == 1.796e9
+
+
+def test_dropped_rows_trap(server: StandIn, source: WandbSource) -> None:
+    """Metrics logged at different steps all arrive, where scan_history(keys=both) gives nothing."""
+    put(server, rows=[{"loss": 1.0} if i % 2 else {"lr": 0.1} for i in range(20)], state="running")
+    run = source.client.run("r1")
+    assert list(run.scan_history(keys=["loss", "lr"], use_cache=False)) == []
+    history = source.read(source.find_run("r1"))
+    assert {name: len(track.step) for name, track in history.tracks.items()} == {"loss": 10, "lr": 10}
+
+
+def test_stale_cache_trap(server: StandIn, source: WandbSource) -> None:
+    """A run that grew after its export was cached is read whole, where the client's cache gives the old rows."""
+    run = put(server, exported=True)
+    assert len(list(source.client.run("r1").scan_history())) == 12
+    run.rows += [{"_step": i, "_timestamp": 1.8e9, "loss": 1.0} for i in range(12, 20)]
+    server.world.export(run)
+    assert len(list(source.client.run("r1").scan_history())) == 12
+    assert len(source.read(source.find_run("r1")).tracks["loss"].step) == 20
+
+
+def test_poisoned_cache_trap(server: StandIn, source: WandbSource) -> None:
+    """An error page that the client took for an export does not reach us."""
+    put(server, "poisoned", exported=True)
+    server.fail("export", 403, body="<Error>expired</Error>")
+    with pytest.raises(Exception, match=r"(?i)parquet|403"):
+        list(source.client.run("poisoned").scan_history())
+    with pytest.raises(Exception, match=r"(?i)parquet"):
+        list(source.client.run("poisoned").scan_history())
+    assert len(source.read(source.find_run("poisoned")).tracks["loss"].step) == 12
+
+
+def test_steps_far_apart(server: StandIn, source: WandbSource) -> None:
+    """A run logged every thousandth step does not cost a request for every few rows."""
+    put(server, rows=[{"_step": 1000 * i, "loss": 1.0} for i in range(2000)], state="running")
+    history = source.read(source.find_run("r1"))
+    assert history.tracks["loss"].step[-1] == 1_999_000
+    assert server.counts["HistoryPage"] <= 64
+
+
+def test_started_again_without_resume(server: StandIn, source: WandbSource) -> None:
+    """Rows appended from step 0 under the same id are read, and so are the rows before them."""
+    put(server, rows=[*({"_step": i, "loss": 1.0} for i in range(24)), {"_step": 0, "loss": 5.0}], state="running")
+    history = source.read(source.find_run("r1"))
+    assert history.tracks["loss"].step.tolist() == [*range(24), 0]
+
+
+def test_rewound(server: StandIn, source: WandbSource) -> None:
+    """After a rewind by the real client only the rows that stand are read."""
+    run = put(server, config={"lr": 0.1})
+    del run.rows[5:]
+    run.rows += [{"_step": i, "loss": 9.0} for i in range(5, 8)]
+    assert source.read(source.find_run("r1")).tracks["loss"].value[-3:].tolist() == [9.0] * 3
+
+
+def test_fork_is_said(server: StandIn, source: WandbSource) -> None:
+    """A fork says so, because its first rows may live with its parent."""
+    run = put(server, rows=[{"_step": i, "loss": 1.0} for i in range(5, 9)])
+    run.config = '{"_wandb": {"value": {"branch_point": {"run_id": "r0", "step": 4}}}}'
+    history = source.read(source.find_run("r1"))
+    assert history.notes == ("the run was forked from 'r0' at step 4",)
+    assert "_wandb" not in history.info.config
+
+
+def test_true_step_axis_is_kept(server: StandIn, source: WandbSource) -> None:
+    """A logged step counter is a metric like others, whole numbers and all."""
+    put(server, rows=[{"loss": 1.0, "train/global_step": 50 * i} for i in range(9)], state="running")
+    track = source.read(source.find_run("r1")).tracks["train/global_step"]
+    assert (track.step[-1], track.value[-1]) == (8, 400.0)
+
+
+def test_logged_by_the_real_client(server: StandIn, source: WandbSource) -> None:
+    """What a real training process logged comes back as logged, its summary dictionary included."""
+    run = wandb.init(entity="team", project="p", id="real", config={"lr": 1}, settings=wandb.Settings(silent=True))
+    run.define_metric("loss", summary="min")
+    for value in (1.0, NAN, 3.5):
+        run.log({"loss": value, "group": {"inner": 2}})
+    run.finish()
+    history = source.read(source.find_run("real"))
+    np.testing.assert_array_equal(history.tracks["loss"].value, [1.0, NAN, 3.5])
+    assert history.tracks["group.inner"].value.tolist() == [2.0] * 3
+    assert dict(history.info.config) == {"lr": 1}
+    assert server.world.runs["team", "p", "real"].state == "finished"
+
+
+def test_tail(server: StandIn, source: WandbSource) -> None:
+    """A tail starts at the step asked for, and joined with what was read before it equals the whole."""
+    run = put(server, state="running", rows=ROWS[:8])
+    first = source.read(source.find_run("r1"))
+    run.rows += [{"_step": i, "_timestamp": 1.796e9 + i, **ROWS[i]} for i in range(8, 12)]
+    tail = source.read_from(source.find_run("r1"), 8)
+    assert tail.tracks["loss"].step.tolist() == [8, 9, 10, 11]
+    whole, both = source.read(source.find_run("r1")), with_tail(first, tail)
+    assert whole.tracks.keys() == both.tracks.keys()
+    np.testing.assert_array_equal(whole.tracks["loss"].value, both.tracks["loss"].value)
+
+
+def test_cursor(server: StandIn, source: WandbSource) -> None:
+    """The cursor changes with history, state and config, and neither with our marks nor with foreign tags."""
+    run = put(server, config={"lr": 1}, summary={"a": 1})
+    seen = [source.find_run("r1").cursor]
+    source.apply(source.find_run("r1"), PLAN)
+    run.tags.append("theirs")
+    assert source.find_run("r1").cursor == seen[0]
+    run.rows.append({"_step": 12})
+    seen.append(source.find_run("r1").cursor)
+    run.state = "failed"
+    seen.append(source.find_run("r1").cursor)
+    run.config = '{"lr": {"value": 2}}'
+    seen.append(source.find_run("r1").cursor)
+    assert all(a != b for a, b in pairwise(seen))
+
+
+def test_unchanged_project_costs_listing_pages_only(server: StandIn, source: WandbSource) -> None:
+    """Deciding that 500 runs are unchanged takes five requests."""
+    for i in range(500):
+        put(server, f"r{i}", rows=ROWS[:2])
+    before = {run.id: run.cursor for run in source.list_runs()}
+    server.counts.clear()
+    assert {run.id: run.cursor for run in source.list_runs()} == before
+    assert server.counts == {"Runs": 5}
+
+
+def test_deleted_while_listing(server: StandIn, source: WandbSource) -> None:
+    """A run deleted after it was listed is a typed error of that run alone."""
+    put(server, "a")
+    put(server, "b")
+    runs = {run.id: run for run in source.list_runs()}
+    del server.world.runs["team", "p", "a"]
+    with pytest.raises(RunNotFoundError, match="no such run"):
+        source.read(runs["a"])
+    assert source.read(runs["b"]).tracks
+
+
+def test_found_by_name(server: StandIn, source: WandbSource) -> None:
+    """A run is found by its display name if one run has it, and not if two have."""
+    put(server, "a", display_name="one")
+    assert source.find_run("one").id == "a"
+    put(server, "b", display_name="one")
+    with pytest.raises(RunNotFoundError, match="2 runs"):
+        source.find_run("one")
+
+
+def test_unknown_project(server: StandIn) -> None:
+    """A project that is not there is an error of the source."""
+    with pytest.raises(SourceError, match="no such project"):
+        list(WandbSource("wandb://team/none", limits=QUICK).list_runs())
+
+
+@pytest.mark.parametrize("kind", [429, 500, "cut"])
+@pytest.mark.parametrize("where", ["Run", "RunParquetHistory", "HistoryPage", "Runs"])
+def test_passing_faults_are_retried(server: StandIn, source: WandbSource, kind: int | str, where: str) -> None:
+    """One bad answer of any request of a sweep changes nothing."""
+    put(server, state="running")
+    server.fail(where, kind)
+    assert len(source.read(next(source.list_runs())).tracks["loss"].step) == 12
+
+
+@pytest.mark.parametrize("kind", [403, 500, "cut"])
+def test_bad_export_is_scanned_instead(server: StandIn, source: WandbSource, kind: int | str) -> None:
+    """Where the export cannot be had the rows are scanned once it can, and all of them arrive."""
+    put(server, exported=True)
+    server.fail("export", kind, times=1)
+    assert len(source.read(source.find_run("r1")).tracks["loss"].step) == 12
+
+
+def test_hanging_server_ends(server: StandIn, source: WandbSource) -> None:
+    """A server that accepts and never answers ends in an error within the limits."""
+    put(server, state="running")
+    info = source.find_run("r1")
+    server.fail("HistoryPage", "hang", times=99)
+    with pytest.raises(Exception, match=r"W&B failed|did not answer"):
+        source.read(info)
+
+
+def test_keys_stay_out_of_messages(server: StandIn) -> None:
+    """A refused key is a typed error that does not show the key."""
+    server.fail("Viewer", 401, times=9)
+    with pytest.raises(AccessRefusedError) as caught:
+        WandbSource("wandb://team/p", limits=QUICK).find_run("r1")
+    assert "k" * 40 not in str(caught.value)
+
+
+@pytest.mark.parametrize("state", ["finished", "running"])
+def test_apply_then_nothing_left_then_clear(server: StandIn, source: WandbSource, state: str) -> None:
+    """Marks read back as applied, a second apply changes nothing, and clearing leaves the run as it was."""
+    run = put(server, state=state, tags=["mine", "rt:todo", "mine"], summary={"acc": NAN})
+    run.summary = '{"acc":NaN,  "big":1e5, "runtriage.contract": {"clip":"pre"}}'
+    before = (list(run.tags), run.summary, run.config, run.notes)
+    info = source.find_run("r1")
+    source.apply(info, PLAN)
+    marks = source.read_marks(info)
+    assert (marks.tags, marks.note) == (PLAN.set_tags, PLAN.set_note)
+    assert list(marks.files) == ["runtriage/panel.html"]
+    assert run.tags == ["mine", "rt:todo", "mine", "rt:broken", "rt:loss_spike", "rt:divergence"]
+    assert ("runtriage.status" in run.summary) == (state == "finished")
+    server.counts.clear()
+    source.apply(info, WritePlan(set_tags=PLAN.set_tags))
+    assert server.counts["UpsertBucket"] == 0
+    source.apply(info, undo(marks))
+    assert (run.tags, run.summary.replace(" ", ""), run.config, run.notes) == (before[0], before[1].replace(" ", ""), *before[2:])
+    assert not run.files
+
+
+def test_marks_move_once_the_run_ends(server: StandIn, source: WandbSource) -> None:
+    """Values kept in a file while the run runs go into the summary afterwards, and the file goes."""
+    run = put(server, state="running")
+    info = source.find_run("r1")
+    source.apply(info, PLAN)
+    run.state = "finished"
+    marks = source.read_marks(info)
+    assert "runtriage/marks.json" in marks.files
+    source.apply(info, WritePlan(set_tags=PLAN.set_tags, set_note=PLAN.set_note, delete_files=("runtriage/marks.json",)))
+    assert source.read_marks(info).tags == PLAN.set_tags
+    assert "runtriage/marks.json" not in run.files
+
+
+def test_foreign_edit_between_listing_and_apply(server: StandIn, source: WandbSource) -> None:
+    """Edits by others after our reading survive, where run.update() would have erased them."""
+    run = put(server, tags=["a"], summary={"x": 1})
+    info = source.find_run("r1")
+    run.tags.append("b")
+    run.notes, run.config = "theirs", '{"k": {"value": 1e5}}'
+    run.summary = '{"x": 2, "y": Infinity}'
+    source.apply(info, PLAN)
+    assert run.tags[:2] == ["a", "b"]
+    assert (run.notes, run.config) == ("theirs", '{"k": {"value": 1e5}}')
+    assert run.summary.startswith('{"x": 2, "y": Infinity, ')
+
+
+def test_removed_tag_is_seen(server: StandIn, source: WandbSource) -> None:
+    """If somebody takes our tag off, reading the marks shows a difference."""
+    run = put(server)
+    source.apply(source.find_run("r1"), PLAN)
+    run.tags.remove("rt:broken")
+    assert source.read_marks(source.find_run("r1")).tags["runtriage.status"] != "broken"
+
+
+def test_foreign_keys_are_refused(server: StandIn, source: WandbSource) -> None:
+    """A plan that names what is not ours is refused before anything is written."""
+    put(server)
+    for plan in (WritePlan(set_tags={"theirs": "x"}), WritePlan(put_files={"runtriage/../x": b""})):
+        with pytest.raises(MarkWriteError, match="not ours"):
+            source.apply(source.find_run("r1"), plan)
+    assert server.counts["UpsertBucket"] == 0
+
+
+def test_read_only_rights(server: StandIn, source: WandbSource) -> None:
+    """With rights to read only, reading goes on and writing is a typed refusal."""
+    put(server)
+    info = source.find_run("r1")
+    server.read_only = True
+    assert source.read(info).tracks
+    with pytest.raises(AccessRefusedError, match="refuses"):
+        source.apply(info, WritePlan(set_tags={"runtriage.status": "watch"}))
+
+
+def test_nothing_left_behind(server: StandIn, source: WandbSource, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Downloads leave no file behind."""
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    put(server, exported=True)
+    source.read(source.find_run("r1"))
+    assert list(tmp_path.glob("runtriage-*")) == []
