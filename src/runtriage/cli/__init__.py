@@ -1,0 +1,1 @@
+"""The command line. Only :mod:`~runtriage.cli.app` is imported before a command runs."""

@@ -11,19 +11,27 @@ import typer
 
 from runtriage import __version__
 from runtriage.errors import RuntriageError
-from runtriage.model.vocab import Level, RunState
+from runtriage.model.vocab import RunState
 
 app = typer.Typer(
     name="runtriage",
     help="Tell whether training runs are healthy, what is wrong if not, why probably, and how to check.",
-    epilog="Try it: runtriage demo. Exit codes: 0 fine, 1 findings at or above --fail-on, 2 usage or settings, 3 source unreachable, 4 partly failed.",
+    epilog=(
+        "Try it: runtriage demo. Exit codes: 0 fine, 1 findings at or above --fail-on, 2 usage or settings, "
+        "3 source unreachable, 4 partly failed."
+    ),
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-marks_app = typer.Typer(context_settings={"help_option_names": ["-h", "--help"]}, rich_markup_mode=None, help="Show or remove what runtriage wrote to a tracker.", no_args_is_help=True)
+marks_app = typer.Typer(
+    help="Show or remove what runtriage wrote to a tracker.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
 app.add_typer(marks_app, name="marks")
 
 
@@ -44,12 +52,26 @@ class Where(StrEnum):
 
 SourceArg = Annotated[
     str,
-    typer.Argument(metavar="SOURCE", help="files:DIR, mlflow-local:DIR, wandb-local:DIR, mlflow://HOST:PORT/EXPERIMENT, mlflow:EXPERIMENT"),
+    typer.Argument(
+        metavar="SOURCE",
+        help="files:DIR, mlflow-local:DIR, wandb-local:DIR, mlflow://HOST:PORT/EXPERIMENT, mlflow:EXPERIMENT",
+    ),
 ]
-JsonOpt = Annotated[str | None, typer.Option("--json", metavar="FILE", help="Write one report a line to FILE, - for stdout.")]
+JsonOpt = Annotated[
+    str | None, typer.Option("--json", metavar="FILE", help="Write one report a line to FILE, - for stdout.")
+]
 HtmlOpt = Annotated[str | None, typer.Option("--html", metavar="FILE", help="Write one self-contained page to FILE.")]
 FailOpt = Annotated[Threshold | None, typer.Option("--fail-on", help="Exit with 1 if a verdict is this bad or worse.")]
-BaseOpt = Annotated[str | None, typer.Option("--baselines", metavar="FILE", help="Judge against baselines that `learn` wrote.")]
+BaseOpt = Annotated[
+    str | None, typer.Option("--baselines", metavar="FILE", help="Judge against baselines that `learn` wrote.")
+]
+WriteOpt = Annotated[
+    str | None, typer.Option(metavar="KINDS", help="Write back: tags,panel,view or all. Default: only read.")
+]
+ShowOpt = Annotated[bool, typer.Option("--show-settings", help="Say where each setting came from, and stop.")]
+RunArg = Annotated[
+    str, typer.Argument(metavar="SOURCE/RUN", help="Address of one run: the source's, a slash, the run's id or name.")
+]
 SinceOpt = Annotated[str | None, typer.Option(help="Only runs started since: a date (2026-11-30) or an age (12h, 7d).")]
 LimitOpt = Annotated[int | None, typer.Option(min=1, help="At most so many runs, newest first where the source knows.")]
 OnlyOpt = Annotated[RunState | None, typer.Option(help="Only runs in this state.")]
@@ -59,15 +81,18 @@ BudgetOpt = Annotated[float | None, typer.Option(help="Chance that a healthy run
 DryOpt = Annotated[bool, typer.Option("--dry-run", help="Print what would be changed; change nothing.")]
 
 
-def _version(value: bool) -> None:  # noqa: FBT001  typer's signature
+def _version(value: bool) -> None:
     if value:
         typer.echo(f"runtriage {__version__}")
         raise typer.Exit
 
 
+VersionOpt = Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")]
+
+
 @app.callback()
 def root(
-    version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")] = False,
+    version: VersionOpt = False,  # noqa: ARG001  its callback has done the work
     debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an unexpected error.")] = False,
 ) -> None:
     """Take the options that stand before every command."""
@@ -75,11 +100,14 @@ def root(
         os.environ["RUNTRIAGE_DEBUG"] = "1"
 
 
-@app.command(short_help="Judge all runs of a source; write back if told to.", epilog="Example: runtriage sweep mlflow://127.0.0.1:5000/pretraining --write all --fail-on broken")
-def sweep(  # noqa: PLR0913  one parameter an option
+@app.command(
+    short_help="Judge all runs of a source; write back if told to.",
+    epilog="Example: runtriage sweep mlflow://127.0.0.1:5000/pretraining --write all --fail-on broken",
+)
+def sweep(
     source: SourceArg,
     baselines: BaseOpt = None,
-    write: Annotated[str | None, typer.Option(metavar="KINDS", help="Write back: tags,panel,view or all. Default: only read.")] = None,
+    write: WriteOpt = None,
     dry_run: DryOpt = False,
     json: JsonOpt = None,
     html: HtmlOpt = None,
@@ -90,7 +118,7 @@ def sweep(  # noqa: PLR0913  one parameter an option
     readers: ReadersOpt = None,
     executor: ExecutorOpt = None,
     budget: BudgetOpt = None,
-    show_settings: Annotated[bool, typer.Option("--show-settings", help="Say where each setting came from, and stop.")] = False,
+    show_settings: ShowOpt = False,
 ) -> None:
     """Judge all runs of a source against their siblings, and write the verdicts back if told to."""
     from runtriage.cli.sweep import Ask, run
@@ -109,7 +137,10 @@ def sweep(  # noqa: PLR0913  one parameter an option
     raise typer.Exit(run(ask, flags))
 
 
-@app.command(short_help="Learn what is normal for each configuration.", epilog="Example: runtriage learn files:runs/good -o good.baselines")
+@app.command(
+    short_help="Learn what is normal for each configuration.",
+    epilog="Example: runtriage learn files:runs/good -o good.baselines",
+)
 def learn(
     source: SourceArg,
     output: Annotated[str, typer.Option("-o", "--output", metavar="FILE", help="Where the baselines go.")],
@@ -125,7 +156,7 @@ def learn(
 
 @app.command(short_help="Diagnose one run in the terminal.", epilog="Example: runtriage check files:runs/r9d9")
 def check(
-    run_address: Annotated[str, typer.Argument(metavar="SOURCE/RUN", help="Address of one run: the source's, a slash, the run's id or name.")],
+    run_address: RunArg,
     baselines: BaseOpt = None,
     json: JsonOpt = None,
     html: HtmlOpt = None,
@@ -155,7 +186,10 @@ def marks_clear(source: SourceArg, dry_run: DryOpt = False) -> None:
     raise typer.Exit(clear(source, dry=dry_run))
 
 
-@app.command(short_help="Look at a source: rights, roles, what is missing.", epilog="Example: runtriage doctor mlflow-local:mlruns")
+@app.command(
+    short_help="Look at a source: rights, roles, what is missing.",
+    epilog="Example: runtriage doctor mlflow-local:mlruns",
+)
 def doctor(
     source: SourceArg,
     sample: Annotated[int, typer.Option(min=1, help="Runs read to see what is logged.")] = 8,
@@ -204,7 +238,8 @@ def _run(argv: list[str] | None) -> int:
             return shown
         if os.environ.get("RUNTRIAGE_DEBUG"):
             raise
-        _complain(f"unexpected {type(error).__name__}: {error}", "", "run again with `runtriage --debug …` and report what it shows")
+        hint = "run again with `runtriage --debug …` and report what it shows"
+        _complain(f"unexpected {type(error).__name__}: {error}", "", hint)
         return 2
     return code if isinstance(code, int) else 0
 

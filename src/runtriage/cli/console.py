@@ -1,4 +1,7 @@
-"""Streams: results on stdout, progress and complaints on stderr; control characters of hostile names never reach a terminal."""
+"""Streams: results on stdout, progress and complaints on stderr.
+
+Control characters of hostile names never reach a terminal.
+"""
 
 from __future__ import annotations
 
@@ -13,11 +16,11 @@ _NAME_LIMIT = 200
 
 
 def clean(text: str, limit: int = _NAME_LIMIT) -> str:
-    """Return text from outside on one line, without control or bidirectional characters, cut to a length.
+    r"""Return text from outside on one line, without control or bidirectional characters, cut to a length.
 
     Examples
     --------
-    >>> clean("a\\x1b[31mb\\nc")
+    >>> clean("a\x1b[31mb\nc")
     'a?[31mb?c'
     """
     flat = "".join(c if c.isprintable() else "?" for c in text)

@@ -40,7 +40,8 @@ def run(*, keep: bool, port: int) -> int:
     """
     histories = _bundled()
     _avoid_proxies()
-    with _ending_on_signals(), tempfile.TemporaryDirectory(prefix="runtriage-demo-", ignore_cleanup_errors=True) as name:
+    folder = tempfile.TemporaryDirectory(prefix="runtriage-demo-", ignore_cleanup_errors=True)
+    with _ending_on_signals(), folder as name:
         note(f"runtriage: starting an MLflow server in {name}")
         with served(Path(name), port) as server:
             _load(server, histories)
@@ -104,7 +105,7 @@ def _avoid_proxies() -> None:
 def _ending_on_signals() -> Iterator[None]:
     """Treat a polite end like Ctrl-C, so that the server is ended and the folder removed."""
 
-    def interrupt(number: int, frame: FrameType | None) -> None:
+    def interrupt(_number: int, _frame: FrameType | None) -> None:
         raise KeyboardInterrupt
 
     numbers = (signal.SIGTERM, signal.SIGHUP)

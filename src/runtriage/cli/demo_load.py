@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from itertools import islice
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -14,6 +14,8 @@ from runtriage.model.history import RunHistory
 from runtriage.model.vocab import RunState
 from runtriage.trackers.mlflow.access import Access
 from runtriage.trackers.mlflow.client import MlflowClient
+
+T = TypeVar("T")
 
 BATCH = 1000
 """Metrics one request may hold."""
@@ -97,5 +99,5 @@ def _word(value: float) -> str:
     return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
 
 
-def _decoder(kind: type[Any]) -> Any:
+def _decoder(kind: type[T]) -> Callable[[bytes], T]:
     return msgspec.json.Decoder(kind).decode

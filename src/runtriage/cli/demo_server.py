@@ -45,7 +45,7 @@ def served(folder: Path, port: int) -> Iterator[Server]:
         raise MissingExtraError("the demo needs MLflow itself", hint="pip install 'runtriage[demo]'") from None
     log = folder / "server.log"
     with log.open("wb") as stream:
-        process = subprocess.Popen(
+        process = subprocess.Popen(  # noqa: S603  our own interpreter, no word of a user
             _command(folder, port), cwd=folder, env=_environment(), stdin=subprocess.DEVNULL, stdout=stream,
             stderr=subprocess.STDOUT, start_new_session=True,
         )
@@ -79,7 +79,8 @@ class Server:
 def _command(folder: Path, port: int) -> list[str]:
     return [
         sys.executable, "-m", "mlflow", "server", "--host", "127.0.0.1", "--port", str(port), "--workers", "1",
-        "--backend-store-uri", f"sqlite:///{folder / 'mlflow.db'}", "--artifacts-destination", str(folder / "artifacts"),
+        "--backend-store-uri", f"sqlite:///{folder / 'mlflow.db'}",
+        "--artifacts-destination", str(folder / "artifacts"),
     ]
 
 

@@ -8,7 +8,8 @@ from itertools import chain, islice, zip_longest
 
 from runtriage.analysis.prepare import prepare
 from runtriage.cli import door
-from runtriage.cli.console import clean, note, out, progress
+from runtriage.cli.console import clean, out, progress
+from runtriage.cli.sweep import PARTLY, tell_failures
 from runtriage.model.history import RunHistory, RunInfo
 from runtriage.model.series import PreparedRun
 from runtriage.model.vocab import Role
@@ -39,9 +40,8 @@ def run(address: str, *, sample: int) -> int:
             reads = list(bar.over(read_all(source, chosen, readers=settings.sweep.readers)))
     failed = [read for read in reads if read.history is None]
     _tell_metrics(histories(reads), params.roles)
-    for read in failed:
-        note(f"runtriage: failed: {clean(read.info.id, 60)}: {clean(read.failure, 300)}")
-    return 4 if failed else 0
+    tell_failures("failed", [(read.info.id, read.failure) for read in failed])
+    return PARTLY if failed else 0
 
 
 def spread(cohorts: Mapping[str, Sequence[RunInfo]], count: int) -> list[RunInfo]:

@@ -48,7 +48,8 @@ def opened(address: str) -> Iterator[HistorySource]:
     """
     where, run = split_run(address)
     if run is not None:
-        raise UsageError("this is the address of one run", where=redacted(address), hint="give the source, or use `runtriage check`")
+        hint = "give the source, or use `runtriage check`"
+        raise UsageError("this is the address of one run", where=redacted(address), hint=hint)
     source = open_source(where)
     try:
         yield source
@@ -65,7 +66,8 @@ def markable(source: HistorySource) -> MarkTarget:
         It cannot be written to.
     """
     if not isinstance(source, MarkTarget):
-        raise UsageError("this source cannot be written to", where=source.address, hint="marks hang on an MLflow server")
+        hint = "marks hang on an MLflow server"
+        raise UsageError("this source cannot be written to", where=source.address, hint=hint)
     return source
 
 
@@ -84,7 +86,8 @@ def moment(text: str | None) -> float | None:
     try:
         when = datetime.fromisoformat(text.strip())
     except ValueError:
-        raise UsageError(f"{text!r} is no moment", where="--since", hint="write 2026-11-30, 2026-11-30T12:00 or 7d") from None
+        hint = "write 2026-11-30, 2026-11-30T12:00 or 7d"
+        raise UsageError(f"{text!r} is no moment", where="--since", hint=hint) from None
     return (when if when.tzinfo else when.replace(tzinfo=UTC)).timestamp()
 
 
@@ -105,7 +108,8 @@ def read_baselines(path: str | None) -> BaselineSet | None:
     try:
         content = Path(path).read_bytes()
     except OSError as error:
-        raise UsageError(f"the baselines cannot be read: {error.strerror}", where=path, hint="`runtriage learn` writes them") from None
+        what = f"the baselines cannot be read: {error.strerror}"
+        raise UsageError(what, where=path, hint="`runtriage learn` writes them") from None
     try:
         return decode_baselines(content)
     except CodecError as error:

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from runtriage.cli import door
-from runtriage.cli.console import clean, note, out, progress
+from runtriage.cli.console import out, progress
+from runtriage.cli.sweep import PARTLY, tell_failures
 from runtriage.errors import UsageError
 from runtriage.pipeline import learn
 from runtriage.sweep.run import histories, read_all
@@ -31,8 +32,7 @@ def run(address: str, output: str, *, since: str | None, limit: int | None, flag
             reads = list(bar.over(read_all(source, chosen, readers=settings.sweep.readers)))
         where = source.address
     failed = [read for read in reads if read.history is None]
-    for read in failed:
-        note(f"runtriage: failed: {clean(read.info.id, 60)}: {clean(read.failure, 300)}")
+    tell_failures("failed", [(read.info.id, read.failure) for read in failed])
     learned = learn(histories(reads), door.params(settings), source=where)
     if not learned.cohorts:
         raise UsageError(
@@ -44,4 +44,4 @@ def run(address: str, output: str, *, since: str | None, limit: int | None, flag
         left_out = f", {len(baseline.excluded)} left out" if baseline.excluded else ""
         out(f"{name}: {len(baseline.members)} runs{left_out}")
     out(f"{len(learned.cohorts)} baselines from {len(chosen) - len(failed)} runs in {output}" if output != "-" else "")
-    return 4 if failed else 0
+    return PARTLY if failed else 0

@@ -5,20 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
-from typing import Any
 
 from runtriage.cli import door
-from runtriage.cli.console import clean, note, out, progress
-from runtriage.cli.sweep import plan_lines
+from runtriage.cli.console import clean, out, progress
+from runtriage.cli.sweep import PARTLY, plan_lines, tell_failures
 from runtriage.errors import AccessRefusedError, RuntriageError
 from runtriage.model.history import RunInfo
 from runtriage.model.marks import Marks, WritePlan
 from runtriage.outputs.plan import clear as clearing
 from runtriage.sweep.executors import ThreadExecutor
 from runtriage.trackers.base import HistorySource, MarkTarget
-
-PARTLY = 4
-FAILURES_SHOWN = 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,17 +121,14 @@ def _cleared(target: MarkTarget, found: Found, *, dry: bool) -> Found:
     return Found(info=found.info, plan=plan)
 
 
-def _tell(name: str, plan: WritePlan, *, dry: bool) -> Any:
+def _tell(name: str, plan: WritePlan, *, dry: bool) -> None:
     if dry:
         for line in plan_lines(plan):
             out(f"{clean(name, 60)}: {line}")
 
 
 def _complain(failed: Sequence[Found]) -> None:
-    for found in failed[:FAILURES_SHOWN]:
-        note(f"runtriage: failed: {clean(found.info.id, 60)}: {clean(found.failure, 300)}")
-    if len(failed) > FAILURES_SHOWN:
-        note(f"runtriage: failed: … and {len(failed) - FAILURES_SHOWN} more")
+    tell_failures("failed", [(found.info.id, found.failure) for found in failed])
 
 
 def _runs(count: int) -> str:

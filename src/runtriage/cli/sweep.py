@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 from runtriage.cli import door, table
 from runtriage.cli.console import clean, note, out, progress
-from runtriage.errors import RuntriageError
 from runtriage.model.curve import Triage
 from runtriage.model.marks import WritePlan
 from runtriage.model.report import Report
@@ -26,6 +25,8 @@ if TYPE_CHECKING:
     from runtriage.sweep.write import Writer
 
 FAILURES_SHOWN = 10
+PARTLY = 4
+"""Exit code of a job that reached its end and in which something failed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,15 +109,18 @@ def perform(ask: Ask, settings: Settings) -> Swept:
                 tally.add(outcome)
                 outcomes.append(outcome if keep_curves else _light(outcome))
         plan, failure = None, None
-        if writer is not None:
+        if writer is not None and selection == Selection():  # a part of the runs does not speak for the experiment
             plan, failure = writer.project([outcome.triage for outcome in outcomes if outcome.failure is None])
     return Swept(outcomes=outcomes, tally=tally, writer=writer, project=plan, project_failure=failure)
 
 
 def _writer(source: HistorySource, kinds: frozenset[str], *, dry: bool) -> Writer:
+    from runtriage.outputs.plan import PANEL
     from runtriage.sweep.write import Writer
 
-    return Writer(target=door.markable(source), what=kinds, dry=dry)
+    target = door.markable(source)
+    against = getattr(source, "files_note", None) if PANEL in kinds else None
+    return Writer(target=target, what=kinds, dry=dry, without_files=against() if against is not None else None)
 
 
 def json_lines(reports: Sequence[Report]) -> bytes:
@@ -146,25 +150,33 @@ def _light(outcome: Outcome) -> Outcome:
 
 def _tell_rest(swept: Swept, ask: Ask, say: Any) -> None:
     tally, writer = swept.tally, swept.writer
-    for title, lines in (("failed", tally.failed), ("not written", tally.unwritten)):
-        for run_id, why in lines[:FAILURES_SHOWN]:
-            note(f"runtriage: {title}: {clean(run_id, 60)}: {clean(why, 300)}")
-        if len(lines) > FAILURES_SHOWN:
-            note(f"runtriage: {title}: … and {len(lines) - FAILURES_SHOWN} more")
+    tell_failures("failed", tally.failed)
+    tell_failures("not written", tally.unwritten)
     if writer is None:
         return
     if ask.dry_run:
         for outcome in swept.outcomes:
             for line in plan_lines(outcome.plan):
-                out(f"{clean(outcome.report.run.name, 60)}: {line}") if ask.json != "-" else None
+                say(f"{clean(outcome.report.run.name, 60)}: {line}")
         for line in plan_lines(swept.project):
             say(f"experiment: {line}")
     verb = "would change" if ask.dry_run else "changed"
-    say(f"marks: {tally.changed} runs {verb}, {tally.unchanged} already right" + ("; experiment " + verb if swept.project else ""))
+    experiment = f"; experiment {verb}" if swept.project else ""
+    say(f"marks: {tally.changed} runs {verb}, {tally.unchanged} already right{experiment}")
+    if writer.without_files is not None:
+        note(f"runtriage: panels could not be stored: {clean(writer.without_files, 300)}")
     if writer.refused is not None:
         note(f"runtriage: nothing could be written: {clean(writer.refused, 300)}; the reports are complete")
     if swept.project_failure is not None:
         note(f"runtriage: not written: experiment: {clean(swept.project_failure, 300)}")
+
+
+def tell_failures(title: str, failures: Sequence[tuple[str, str]]) -> None:
+    """Say on stderr for which runs something failed, and why."""
+    for run_id, why in failures[:FAILURES_SHOWN]:
+        note(f"runtriage: {title}: {clean(run_id, 60)}: {clean(why, 300)}")
+    if len(failures) > FAILURES_SHOWN:
+        note(f"runtriage: {title}: … and {len(failures) - FAILURES_SHOWN} more")
 
 
 def plan_lines(plan: WritePlan | None) -> list[str]:
@@ -184,10 +196,4 @@ def _code(swept: Swept, settings: Settings) -> int:
         return 1
     refused = swept.writer is not None and swept.writer.refused is not None
     partly = swept.tally.failed or swept.tally.unwritten or swept.project_failure is not None or refused
-    return RuntriagePartly.exit_code if partly else 0
-
-
-class RuntriagePartly(RuntriageError):
-    """Names the exit code of a sweep that reached its end and in which something failed."""
-
-    exit_code = 4
+    return PARTLY if partly else 0

@@ -13,7 +13,13 @@ HEALTHY_SHOWN = 40
 """Healthy runs listed before the rest is only counted."""
 
 _ORDER = (Level.BROKEN, Level.SUSPICIOUS, Level.WATCH, Level.WITHHELD, Level.HEALTHY)
-_COLOUR = {Level.BROKEN: "bold red", Level.SUSPICIOUS: "yellow", Level.WATCH: "cyan", Level.WITHHELD: "dim", Level.HEALTHY: "green"}
+_COLOUR = {
+    Level.BROKEN: "bold red",
+    Level.SUSPICIOUS: "yellow",
+    Level.WATCH: "cyan",
+    Level.WITHHELD: "dim",
+    Level.HEALTHY: "green",
+}
 _FINDINGS_SHOWN = 3
 
 

@@ -1,7 +1,8 @@
 """Settings from their four places: defaults, then a file, then ``RUNTRIAGE_*``, then flags. Validated once, here.
 
-The file is ``runtriage.toml`` or the table ``[tool.runtriage]`` of ``pyproject.toml``, in the working folder. A variable is the path of the
-setting with a double underscore between its parts, ``RUNTRIAGE_SWEEP__READERS=8``; lists are separated by commas.
+The file is ``runtriage.toml`` or the table ``[tool.runtriage]`` of ``pyproject.toml``, in the working folder. A
+variable is the path of the setting with a double underscore between its parts, ``RUNTRIAGE_SWEEP__READERS=8``; lists
+are separated by commas.
 """
 
 from __future__ import annotations
@@ -32,7 +33,8 @@ class Loaded:
     settings
         The tree.
     origin
-        Dotted path to where its value came from (a file, a variable, ``flag``); a path that is not there has its default.
+        Dotted path to where its value came from (a file, a variable, ``flag``); a path that is not there has its
+        default.
     """
 
     settings: Settings
@@ -59,8 +61,8 @@ def load(folder: Path, environ: Mapping[str, str], flags: Mapping[str, Any] | No
     Raises
     ------
     SettingsError
-        A file that is not TOML, a setting that does not exist, or a value that does not fit; ``where`` says which and from
-        which place.
+        A file that is not TOML, a setting that does not exist, or a value that does not fit; ``where`` says which and
+        from which place.
     """
     values: dict[str, Any] = {}
     origin: dict[str, str] = {}

@@ -49,7 +49,7 @@ class Reader:
         except RuntriageError as error:
             self._count(silent=False)
             return Read(info=info, failure=str(error))
-        except Exception as error:  # the job boundary: one run never stops the others
+        except Exception as error:  # noqa: BLE001  the job boundary: one run never stops the others
             _log.debug("reading %s failed", info.id, exc_info=True)
             return Read(info=info, failure=f"unexpected {type(error).__name__} while reading: {error}")
         self._count(silent=False)
@@ -84,7 +84,7 @@ class Judge:
     def _judged(self, histories: list[RunHistory]) -> list[Outcome]:
         try:
             return [Outcome(triage=t) for t in triage_cohort(histories, baselines=self.baselines, params=self.params)]
-        except Exception as error:  # the job boundary: one cohort never stops the others
+        except Exception as error:  # noqa: BLE001  the job boundary: one cohort never stops the others
             _log.debug("analysing %d runs failed", len(histories), exc_info=True)
             if len(histories) > 1:  # find the one at fault; the others are judged without their siblings
                 return [outcome for history in histories for outcome in self._judged([history])]

@@ -11,12 +11,13 @@ from runtriage.model.curve import Triage
 from runtriage.model.history import RunInfo
 from runtriage.model.marks import WritePlan
 from runtriage.outputs.marks import wanted_marks, wanted_project_marks
-from runtriage.outputs.plan import plan
+from runtriage.outputs.plan import PANEL, TAGS, VIEW, plan
 from runtriage.sweep.outcome import Outcome
 from runtriage.trackers.base import MarkTarget
 
 _log = logging.getLogger(__name__)
-_RUN_KINDS = frozenset({"tags", "panel"})
+_RUN_KINDS = frozenset({TAGS, PANEL})
+_PROJECT_KINDS = frozenset({VIEW})
 
 
 @dataclass(slots=True, kw_only=True)
@@ -31,6 +32,8 @@ class Writer:
         Kinds of marks: ``tags``, ``panel``, ``view``.
     dry
         Plan only.
+    without_files
+        Why the tracker cannot store files, or None; notes then go without a picture and a page.
     refused
         Why the credentials may not write, once they were refused; nothing more is tried then.
     """
@@ -38,6 +41,7 @@ class Writer:
     target: MarkTarget
     what: frozenset[str]
     dry: bool = False
+    without_files: str | None = None
     refused: str | None = None
 
     def run(self, info: RunInfo, outcome: Outcome) -> Outcome:
@@ -53,17 +57,17 @@ class Writer:
             return outcome
         except RuntriageError as error:
             return replace(outcome, write_failure=str(error))
-        except Exception as error:  # the job boundary: one run never stops the others
+        except Exception as error:  # noqa: BLE001  the job boundary: one run never stops the others
             _log.debug("marking %s failed", info.id, exc_info=True)
             return replace(outcome, write_failure=f"unexpected {type(error).__name__} while writing: {error}")
         return replace(outcome, plan=change)
 
     def project(self, triages: Sequence[Triage]) -> tuple[WritePlan | None, str | None]:
         """Write the marks of the experiment as a whole; return the plan and why it failed."""
-        if self.refused is not None or "view" not in self.what:
+        if self.refused is not None or VIEW not in self.what:
             return None, None
         try:
-            change = plan(wanted_project_marks(triages), self.target.read_project_marks())
+            change = plan(wanted_project_marks(triages), self.target.read_project_marks(), what=_PROJECT_KINDS)
             if change and not self.dry:
                 self.target.apply_project(change)
         except AccessRefusedError as error:
@@ -74,7 +78,10 @@ class Writer:
         return change, None
 
     def _plan_run(self, info: RunInfo, triage: Triage) -> WritePlan:
-        panel_url = getattr(self.target, "panel_url", None)
-        image = panel_url(info) if panel_url is not None and "panel" in self.what else None
-        wanted = wanted_marks(triage, what=self.what & _RUN_KINDS, panel_url=image)
-        return plan(wanted, self.target.read_marks(info))
+        what = self.what & _RUN_KINDS
+        image = None
+        if self.without_files is not None:
+            triage = Triage(report=triage.report)  # no curves, no files
+        elif PANEL in what and (panel_url := getattr(self.target, "panel_url", None)) is not None:
+            image = panel_url(info)
+        return plan(wanted_marks(triage, what=what, panel_url=image), self.target.read_marks(info), what=what)

@@ -12,9 +12,9 @@ R = TypeVar("R")
 class Executor(Protocol):
     """A way to do many pieces of work.
 
-    Results come in the order of the items. Items are taken lazily and a bounded number is in flight, so that neither a long
-    listing nor its histories are ever held at once. What the function raises is raised to the caller; what must not stop the
-    others is turned into data by the function.
+    Results come in the order of the items. Items are taken lazily and a bounded number is in flight, so that neither a
+    long listing nor its histories are ever held at once. What the function raises is raised to the caller; what must
+    not stop the others is turned into data by the function.
     """
 
     def map(self, work: Callable[[T], R], items: Iterable[T]) -> Iterator[R]:
