@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
-
 from mlflow_server.faults import FaultServer
 from mlflow_server.real import RealServer, real_server
 

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from typing import cast
 
 import pytest
-
 from mlflow_server.real import RealServer
+
 from runtriage.model.history import RunInfo
 from runtriage.registry import open_source
 from runtriage.testing.contracts import MarkContract, MissingSourceContract, SourceContract, sample

@@ -34,7 +34,7 @@ class Rest:
     def __init__(self, base: str) -> None:
         self.base = base
 
-    def call(self, method: str, path: str, body: Mapping[str, Any] | None = None, **params: Any) -> Any:
+    def call(self, method: str, path: str, body: Mapping[str, Any] | None = None, /, **params: Any) -> Any:
         """Send one request below ``/api/2.0/mlflow/`` and return the JSON answered."""
         query = f"?{urllib.parse.urlencode(params, doseq=True)}" if params else ""
         return json.loads(self.raw(method, f"/api/2.0/mlflow/{path}{query}", body) or b"{}")
@@ -43,8 +43,8 @@ class Rest:
         """Send one request and return the bytes answered."""
         data = None if body is None else json.dumps(body).encode()
         headers = {"Content-Type": "application/json"}
-        request = urllib.request.Request(self.base + path, data, headers, method=method)
-        with urllib.request.urlopen(request, timeout=60) as response:
+        request = urllib.request.Request(self.base + path, data, headers, method=method)  # noqa: S310  loopback
+        with urllib.request.urlopen(request, timeout=60) as response:  # noqa: S310  loopback
             found: bytes = response.read()
         return found
 
@@ -138,7 +138,8 @@ def real_server(folder: Path, *options: str) -> Iterator[RealServer]:
     """Run ``mlflow server`` over SQLite in a folder until the block ends."""
     port = _free_port()
     command = [sys.executable, "-m", "mlflow", "server", "--host", "127.0.0.1", "--port", str(port), "--workers", "1"]
-    command += ["--backend-store-uri", f"sqlite:///{folder}/mlflow.db", "--artifacts-destination", f"{folder}/artifacts"]
+    command += ["--backend-store-uri", f"sqlite:///{folder}/mlflow.db"]
+    command += ["--artifacts-destination", f"{folder}/artifacts"]
     environment = {**os.environ, "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false", "MLFLOW_DISABLE_TELEMETRY": "true"}
     with (folder / "server.log").open("wb") as log:
         process = subprocess.Popen(
