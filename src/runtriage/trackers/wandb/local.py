@@ -9,9 +9,9 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -46,12 +46,6 @@ class Attempt:
     def shown(self) -> str:
         """Name on disk."""
         return self.folder.name if self.folder is not None else self.log.name if self.log is not None else ""
-
-
-@dataclass(slots=True, kw_only=True)
-class _Found:
-    attempts: list[Attempt] = field(default_factory=list)
-    facts: list[Facts] = field(default_factory=list)
 
 
 class WandbFilesSource(FolderSource[tuple[Attempt, ...]]):
@@ -100,15 +94,9 @@ class WandbFilesSource(FolderSource[tuple[Attempt, ...]]):
 
     @classmethod
     def _scan(cls, address: str, root: Path) -> Iterator[tuple[RunInfo, tuple[Attempt, ...]]]:
-        runs: dict[tuple[str, str, str], _Found] = {}
-        for attempt in _attempts(root):
-            facts = _facts(attempt)
-            found = runs.setdefault((facts.entity, facts.project, facts.run_id), _Found())
-            found.attempts.append(attempt)
-            found.facts.append(facts)
         listed = []
-        for found in runs.values():
-            pairs = sorted(zip(found.facts, found.attempts, strict=True), key=_age)
+        for found in _grouped([(_facts(attempt), attempt) for attempt in _attempts(root)]):
+            pairs = sorted(found, key=_age)
             info = _info(address, [facts for facts, _ in pairs])
             listed.append((info, tuple(attempt for _, attempt in pairs)))
         yield from sorted(listed, key=lambda pair: (-(pair[0].started or 0.0), pair[0].id))
@@ -158,6 +146,24 @@ def _facts(attempt: Attempt) -> Facts:
         if facts.started is None:
             facts.started = _started(attempt.folder / "files" / "wandb-metadata.json", match["started"])
     return facts
+
+
+def _grouped(found: list[tuple[Facts, Attempt]]) -> Iterable[list[tuple[Facts, Attempt]]]:
+    """Put the attempts of each run together.
+
+    Ids are unique in a project only; a log too broken to name its project belongs to the one project that has a run of
+    its id.
+    """
+    projects: dict[str, set[tuple[str, str]]] = {}
+    for facts, _ in found:
+        if facts.project:
+            projects.setdefault(facts.run_id, set()).add((facts.entity, facts.project))
+    runs: dict[tuple[str, str, str], list[tuple[Facts, Attempt]]] = {}
+    for facts, attempt in found:
+        known = projects.get(facts.run_id, set())
+        entity, project = next(iter(known)) if not facts.project and len(known) == 1 else (facts.entity, facts.project)
+        runs.setdefault((entity, project, facts.run_id), []).append((facts, attempt))
+    return runs.values()
 
 
 def _age(pair: tuple[Facts, Attempt]) -> tuple[float, str]:
