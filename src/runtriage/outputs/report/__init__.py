@@ -1,0 +1,1 @@
+"""A triage as text, Markdown, picture and page. Pure."""
