@@ -164,7 +164,7 @@ class _Trust:
         peak = level.copy()
         for i, c in enumerate(compared):
             for form in c.forms:
-                if form.explained_by is not None:
+                if form.explained_by is not None or form.mild:
                     continue
                 if form.outcome == Outcome.RECOVERED:
                     end = (form.end if form.end is not None else form.peak) + _MIN_TRUSTED * axis.span

@@ -32,10 +32,12 @@ NOISE_FLOOR: dict[str, float] = {Role.LOSS: 0.004, Role.GRAD_NORM: 0.02}
 LEAD_BINS = 2
 """First bins, in which no spike is looked for."""
 
+_LONE_CAP = 6.0
 _HALF_WINDOW = 4
 _SAMPLE = 8192
 _LEAST_BINS = 6
-_LEAST_SPREAD = 4
+_LEAST_RANKS = 8
+_PASSED_OVER = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -78,9 +80,10 @@ class Tail:
     rate: float
     index: float
 
-    def p_run(self, z: float) -> float:
-        """Chance that a healthy run holds an excursion of ``z`` or more."""
-        return float(-np.expm1(-self.rate * (max(z, self.anchor) / self.anchor) ** -self.index))
+    def p_run(self, z: float, heaviest: float = np.inf) -> float:
+        """Chance that a healthy run holds an excursion of ``z`` or more, with an index of at most ``heaviest``."""
+        index = min(self.index, heaviest)
+        return float(-np.expm1(-self.rate * (max(z, self.anchor) / self.anchor) ** -index))
 
 
 def excursions(sketch: Sketch, axis: Axis, centre: dict[str, Array]) -> Excursions:
@@ -143,33 +146,28 @@ def fit_tail(members: list[Array], own: Array) -> Tail:
 
     Notes
     -----
-    The k-th largest bin is taken of every member and the median over members formed for each k, so that real spikes in less than
-    half of the members change nothing; the slope of its logarithm against log k is one over the index. A lone run has only
-    itself: its two largest bins may be what is to be judged, so the fit starts at the third. Indices of normal noise come out at 7
-    to 9 where 15 would be true far out, which errs towards fewer alarms.
+    The bins of all members are ranked together. The first few ranks, one for each three members, are passed over: they may be real
+    spikes of members that were not found out. The slope of log size against log rank over the next ranks is one over the index. A
+    lone run has only itself, and passes over its two largest bins.
     """
-    pool = [m for m in members if (m > 0).sum() >= _LEAST_BINS]
-    if len(pool) >= 2:  # noqa: PLR2004  a median over members needs two
-        first, last = 1, 6
-        table = np.array([np.sort(m)[::-1][:last] for m in pool])
-        ranked = np.median(np.maximum(table, 0.5), axis=0)
-        rate = np.log(2.0)
-    elif (own > 0).sum() >= 2 * _LEAST_BINS:
-        first, last = 3, 16
-        ranked = np.maximum(np.sort(own)[::-1][first - 1 : last], 0.5)
-        rate = float(first)
+    pool = [m[m > 0] for m in members]
+    pool = [m for m in pool if m.size >= _LEAST_BINS]
+    runs = len(pool)
+    if runs >= 2:  # noqa: PLR2004  one other run does not tell what is usual
+        values = np.sort(np.concatenate(pool))[::-1]
+        first = 1 + -(-runs // _PASSED_OVER)
     else:
-        return Tail(anchor=6.0, rate=1.0, index=3.0)
+        runs, values, first = 1, np.sort(own[own > 0])[::-1], 3
+        if values.size < 2 * _LEAST_BINS:
+            return Tail(anchor=6.0, rate=1.0, index=3.0)
+    last = min(values.size, first + max(_LEAST_RANKS, values.size // 40))
+    ranked = np.maximum(values[first - 1 : last], 0.5)
     x = np.log(np.arange(first, first + ranked.size))
     x -= x.mean()
-    slope = -(x @ np.log(ranked)) / (x @ x)
-    index = 1.0 / max(slope, 1e-3)
-    if len(pool) >= _LEAST_SPREAD:
-        # a power tail of index a gives maxima whose log has a quartile range of 1.57 / a
-        low, high = np.quantile(np.log(np.maximum(table[:, 0], 0.5)), (0.25, 0.75))
-        index = min(index, 1.57 / max(high - low, 1e-3))
-    index = float(np.clip(index, 2.0, 10.0))
-    return Tail(anchor=max(float(ranked[0]), 2.5), rate=rate, index=index)
+    slope = -(x @ np.log(ranked)) / max(float(x @ x), 1e-12)
+    return Tail(
+        anchor=max(float(ranked[0]), 2.5), rate=first / runs, index=float(np.clip(1.0 / max(slope, 1e-3), 2.0, 10.0))
+    )
 
 
 def _slow_level(own: Array, centre: Array | None) -> Array:
@@ -183,7 +181,7 @@ def _averaged(unit: Array, width: int) -> Array:
     """Mean of the next ``width`` rows, standardised by its own measured spread so that autocorrelation is paid for."""
     if unit.size < 4 * width:
         return unit
-    total = np.concatenate([[0.0], np.cumsum(np.minimum(unit, 50.0))])
+    total = np.concatenate([[0.0], np.cumsum(np.minimum(unit, _LONE_CAP))])
     mean = np.empty_like(unit)
     mean[: 1 - width] = (total[width:] - total[:-width]) / width
     mean[1 - width :] = mean[-width]

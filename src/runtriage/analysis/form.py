@@ -91,6 +91,8 @@ class Form:
         Size, and chance that a healthy run shows it.
     outcome, explained_by
         As in a finding.
+    mild
+        True when it is told without an alarm.
     rank
         Which form is the root when several begin together; smaller is nearer to the root.
     measures
@@ -110,6 +112,7 @@ class Form:
     outcome: Outcome | None = None
     explained_by: Explanation | None = None
     rank: int = 50
+    mild: bool = False
     measures: Mapping[str, float] = field(default_factory=dict)
     evidence: tuple[str, ...] = ()
 

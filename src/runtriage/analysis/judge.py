@@ -11,7 +11,7 @@ _MILD = frozenset({FindingKind.LOGGING_GAP})
 
 def severity(form: Form) -> Severity:
     """Weigh a form: explained ones inform, lasting damage is critical, the rest warns."""
-    if form.explained_by is not None or form.kind in _MILD:
+    if form.explained_by is not None or form.kind in _MILD or form.mild:
         return Severity.INFO
     if form.outcome == Outcome.DIVERGED or (form.kind in _CRITICAL and form.outcome != Outcome.RECOVERED):
         return Severity.CRITICAL

@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 
 from runtriage.analysis.excursions import JOINT, LEAD_BINS, WIDTHS, shared_steps
-from runtriage.analysis.form import Form, RunView
+from runtriage.analysis.form import LAST_RESORT, Form, RunView
 from runtriage.analysis.locate import middle
 from runtriage.model.vocab import Explanation, FindingKind, Outcome, Role
 
 RISE: dict[str, float] = {Role.LOSS: 0.1, Role.GRAD_NORM: 0.9}
 """Smallest rise in log units that is worth a word."""
+
+LONE_INDEX = 3.0
+"""Tail index taken for lone rows, however light the cohort's tail looks: batches too rare for a cohort to hold one are heavy-tailed.
+
+A lone row that is remarkable only by the measured tail is told without an alarm.
+"""
 
 _RECOVERED_SHARE = 0.35
 
@@ -19,13 +27,17 @@ def detect(view: RunView) -> list[Form]:
     """Report the first remarkable spike of the loss and of the grad norm."""
     found: list[Form] = []
     for role, kind in ((Role.LOSS, FindingKind.LOSS_SPIKE), (Role.GRAD_NORM, FindingKind.GRAD_SPIKE)):
-        hit = _first(view, role)
-        if hit is not None:
-            found.append(_form(view, role, kind, *hit))
+        for index in (LONE_INDEX, np.inf):
+            hit = _first(view, role, index)
+            if hit is not None:
+                form = _form(view, role, kind, *hit)
+                lone = index == np.inf and form.outcome == Outcome.RECOVERED
+                found.append(dataclasses.replace(form, mild=True, rank=LAST_RESORT) if lone else form)
+                break
     return found
 
 
-def _first(view: RunView, role: str) -> tuple[int, float, float] | None:
+def _first(view: RunView, role: str, lone_index: float) -> tuple[int, float, float] | None:
     """Row, z and p of the first excursion of a role beyond the budget, in any of its channels."""
     channels = [f"{role}/{w}" for w in WIDTHS] + ([JOINT] if role == Role.LOSS else [])
     channels = [c for c in channels if c in view.own.z and c in view.tails]
@@ -44,7 +56,7 @@ def _first(view: RunView, role: str) -> tuple[int, float, float] | None:
         z, tail = view.own.z[channel], view.tails[channel]
         strong = np.flatnonzero(usable & (z > tail.anchor))
         for i in strong:
-            p = tail.p_run(float(z[i]))
+            p = tail.p_run(float(z[i]), np.inf if channel.endswith(f"/{WIDTHS[-1]}") else lone_index)
             if p <= budget:
                 rows.append((int(i), float(z[i]), p * len(channels)))
                 break
