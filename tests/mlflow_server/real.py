@@ -9,6 +9,7 @@ import math
 import os
 import signal
 import socket
+import sqlite3
 import subprocess
 import sys
 import time
@@ -122,11 +123,22 @@ class RealServer(Rest):
     ----------
     host
         ``127.0.0.1:PORT``, as it stands in an address.
+    database
+        Its SQLite file.
     """
 
-    def __init__(self, port: int) -> None:
+    def __init__(self, port: int, database: Path) -> None:
         super().__init__(f"http://127.0.0.1:{port}")
         self.host = f"127.0.0.1:{port}"
+        self.database = database
+
+    def insert(self, run: str, key: str, points: Iterable[tuple[int, float, int]]) -> None:
+        """Write points (step, value, time stamp) of one metric into the database: thousands in no time."""
+        rows = [(key, value, stamp, run, step) for step, value, stamp in points]
+        with contextlib.closing(sqlite3.connect(self.database, timeout=30)) as connection, connection:
+            connection.executemany(
+                "insert into metrics (key, value, timestamp, run_uuid, step, is_nan) values (?, ?, ?, ?, ?, 0)", rows
+            )
 
     def address(self, experiment: str) -> str:
         """Return the address of an experiment."""
@@ -146,7 +158,7 @@ def real_server(folder: Path, *options: str) -> Iterator[RealServer]:
             [*command, *options], cwd=folder, env=environment, stdout=log, stderr=log, start_new_session=True
         )
     try:
-        server = RealServer(port)
+        server = RealServer(port, folder / "mlflow.db")
         _wait(server, process, folder / "server.log")
         yield server
     finally:
