@@ -29,9 +29,6 @@ SOURCES: dict[str, str] = {
 }
 """Scheme to ``module:attribute``; the attribute is called with the address and returns a source."""
 
-LATER: dict[str, str] = {}
-"""Schemes that are recognised and not supported yet, with what to say."""
-
 
 def open_source(address: str) -> HistorySource:
     """Return the source of an address. Nothing is read yet.
@@ -77,8 +74,6 @@ def known_schemes() -> tuple[str, ...]:
 
 def _factory(address: str) -> Callable[[str], Any]:
     scheme = parse_address(address).scheme
-    if scheme in LATER:
-        raise UsageError(f"{scheme}:// cannot be opened yet", where=redacted(address), hint=LATER[scheme])
     target = SOURCES.get(scheme)
     if target is None:
         return _plugin(scheme, address)

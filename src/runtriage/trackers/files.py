@@ -17,13 +17,14 @@ from typing import Any
 from runtriage.errors import RunNotFoundError, RunReadError
 from runtriage.model.history import RunHistory, RunInfo
 from runtriage.model.vocab import RunState
-from runtriage.trackers.folder import FolderSource
+from runtriage.trackers.folder import FolderSource, cursor_of
 from runtriage.trackers.tables import Found, read_csv, read_jsonl, read_parquet
 
 _READERS = {"parquet": read_parquet, "csv": read_csv, "jsonl": read_jsonl}
 _BARE = frozenset({".csv", ".parquet"})
 _FAR_FUTURE = 1e12
 _NO_FACTS = "the run has no run.json: config unknown"
+_NAMES = ("run.json", *(f"history.{suffix}" for suffix in _READERS))
 _STATES = {
     "running": RunState.RUNNING,
     "finished": RunState.FINISHED,
@@ -79,7 +80,7 @@ class FilesSource(FolderSource[Path]):
         if none and root.is_dir():
             for path in sorted(root.iterdir()):
                 if path.suffix in _BARE and path.is_file():
-                    yield RunInfo(source=address, id=path.stem, name=path.stem), path
+                    yield RunInfo(source=address, id=path.stem, name=path.stem, cursor=cursor_of([path])), path
 
     @classmethod
     def _run_at(cls, path: Path) -> str | None:
@@ -98,19 +99,20 @@ def _read(path: Path, reader: Callable[[Path], Found]) -> Found:
 
 
 def _is_run(folder: Path) -> bool:
-    return any((folder / name).is_file() for name in ("run.json", *(f"history.{suffix}" for suffix in _READERS)))
+    return any((folder / name).is_file() for name in _NAMES)
 
 
 def _info(address: str, folder: Path) -> tuple[RunInfo, tuple[str, ...]]:
+    cursor = cursor_of(folder / name for name in _NAMES)
     try:
         facts = json.loads((folder / "run.json").read_bytes())
     except FileNotFoundError:
-        return RunInfo(source=address, id=folder.name, name=folder.name), (_NO_FACTS,)
+        return RunInfo(source=address, id=folder.name, name=folder.name, cursor=cursor), (_NO_FACTS,)
     except (OSError, ValueError, RecursionError):
         facts = None
     if not isinstance(facts, dict):
         note = "run.json cannot be read: config and state unknown"
-        return RunInfo(source=address, id=folder.name, name=folder.name), (note,)
+        return RunInfo(source=address, id=folder.name, name=folder.name, cursor=cursor), (note,)
     run_id = str(facts.get("id") or folder.name)
     url = facts.get("url")
     config = facts.get("config")
@@ -123,6 +125,7 @@ def _info(address: str, folder: Path) -> tuple[RunInfo, tuple[str, ...]]:
         tags=_tags(facts.get("tags")),
         url=url if isinstance(url, str) and url.startswith(("http://", "https://")) else None,
         started=_seconds(facts.get("started", facts.get("created_at"))),
+        cursor=cursor,
     ), ()
 
 

@@ -4,17 +4,30 @@ from __future__ import annotations
 
 import abc
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import ClassVar, Generic, TypeVar
 
 from runtriage.errors import RunNotFoundError, SourceError
 from runtriage.model.history import RunHistory, RunInfo
+from runtriage.model.marks import content_digest
 from runtriage.model.refs import parse_address
 
 Place = TypeVar("Place")
 """Where a run lies; what it is, only the source knows."""
+
+
+def cursor_of(paths: Iterable[Path]) -> str:
+    """Return a text that differs once one of the files has changed, or files came or went."""
+    stamps = []
+    for path in sorted(paths):
+        try:
+            found = path.stat()
+        except OSError:
+            continue
+        stamps.append(f"{path.name}:{found.st_size}:{found.st_mtime_ns}")
+    return content_digest("\n".join(stamps).encode())
 
 
 class FolderSource(abc.ABC, Generic[Place]):

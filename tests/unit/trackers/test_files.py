@@ -229,6 +229,18 @@ def test_missing_folder_is_a_source_error(root: Path) -> None:
         list(open_source(f"files:{root / 'absent'}").list_runs())
 
 
+def test_cursor_moves_with_the_history(root: Path) -> None:
+    """A listing tells a run that went on from one that did not."""
+    put(root, "a", csv="step,loss\n1,2\n")
+    put(root, "b", csv="step,loss\n1,2\n")
+    source = open_source(f"files:{root}")
+    before = {info.id: info.cursor for info in source.list_runs()}
+    with (root / "a" / "history.csv").open("a") as file:
+        file.write("2,3\n")
+    after = {info.id: info.cursor for info in source.list_runs()}
+    assert (before["a"] != after["a"], before["b"] == after["b"]) == (True, True)
+
+
 def test_address_of_a_run_is_split(root: Path) -> None:
     """``files:DIR/RUN`` names a run of ``files:DIR``."""
     put(root, "r", facts={"id": "r1"})

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from runtriage.errors import RunNotFoundError, RunReadError
 from runtriage.model.history import RunHistory, RunInfo, Track
 from runtriage.model.vocab import RunState
-from runtriage.trackers.folder import FolderSource
+from runtriage.trackers.folder import FolderSource, cursor_of
 from runtriage.trackers.mlflow.params import parse_param
 from runtriage.trackers.mlflow.wire import seconds
 
@@ -229,6 +229,7 @@ def _info(address: str, folder: Path, meta: dict[str, Any], run_id: str | None =
         config={key: parse_param(_text(path)) for key, path in _files_below(folder / "params")},
         tags=tags,
         started=seconds(started) if isinstance(started, int) else None,
+        cursor=cursor_of([folder / "meta.yaml", *(path for _, path in _files_below(folder / "metrics"))]),
     )
 
 

@@ -23,7 +23,7 @@ from runtriage.errors import RunNotFoundError, RunReadError
 from runtriage.model.history import RunHistory, RunInfo, Track
 from runtriage.model.vocab import RunState
 from runtriage.trackers.columns import from_objects
-from runtriage.trackers.folder import FolderSource
+from runtriage.trackers.folder import FolderSource, cursor_of
 from runtriage.trackers.wandb.facts import Facts
 from runtriage.trackers.wandb.log import Log, LogHistory
 from runtriage.trackers.wandb.values import flat
@@ -31,6 +31,7 @@ from runtriage.trackers.wandb.values import flat
 _RUN_FOLDER = re.compile(r"(?:offline-)?run-(?P<started>\d{8}_\d{6})-(?P<id>.+)")
 _DEPTH = 4
 _NOT_INSIDE = frozenset({"files", "logs", "tmp", "artifacts", "media", "node_modules", "site-packages"})
+_SUMMARY = "wandb-summary.json"
 _SMALL = 64 * 2**20
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
@@ -41,6 +42,12 @@ class Attempt:
 
     log: Path | None
     folder: Path | None
+
+    @property
+    def files(self) -> list[Path]:
+        """The files that change when the run goes on."""
+        beside = [] if self.folder is None else [self.folder / "files" / name for name in ("config.yaml", _SUMMARY)]
+        return [*beside, self.log] if self.log is not None else beside
 
     @property
     def shown(self) -> str:
@@ -98,6 +105,7 @@ class WandbFilesSource(FolderSource[tuple[Attempt, ...]]):
         for found in _grouped([(_facts(attempt), attempt) for attempt in _attempts(root)]):
             pairs = sorted(found, key=_age)
             info = _info(address, [facts for facts, _ in pairs])
+            info = replace(info, cursor=cursor_of(path for _, attempt in pairs for path in attempt.files))
             listed.append((info, tuple(attempt for _, attempt in pairs)))
         yield from sorted(listed, key=lambda pair: (-(pair[0].started or 0.0), pair[0].id))
 
@@ -236,7 +244,7 @@ def _from_summary(attempt: Attempt, log: Log | None, part: LogHistory | None) ->
     """Fall back to the last values when an attempt has no history: one point a metric."""
     found: dict[str, Any] = dict(log.summary()) if log is not None else {}
     if not found and attempt.folder is not None:
-        raw = _read_json(attempt.folder / "files" / "wandb-summary.json")
+        raw = _read_json(attempt.folder / "files" / _SUMMARY)
         found = {key: leaf for name, value in raw.items() for key, leaf in flat(value, name)}
     step = found.get("_step")
     tracks = {}
