@@ -151,7 +151,11 @@ def redacted(text: str) -> str:
 
 
 def _quoted(part: str) -> str:
-    return quote(part, safe=_READABLE)
+    # A blank at either end would be lost when the address is read back.
+    inner = part.strip(" ")
+    before = len(part) - len(part.lstrip(" ")) if inner else len(part)
+    after = len(part) - before - len(inner)
+    return "%20" * before + quote(inner, safe=_READABLE) + "%20" * after
 
 
 def _folder(rest: str, text: str) -> str:
