@@ -17,6 +17,9 @@ from runtriage.model.series import PreparedRun
 from runtriage.model.vocab import Explanation, FindingKind, Outcome
 
 
+DRIFT_RANK = 35
+"""Rank of a level that drifts: weaker than anything that names a mechanism."""
+
 LAST_RESORT = 60
 """Rank of a form that is told only when nothing else is there."""
 

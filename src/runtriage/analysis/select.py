@@ -10,12 +10,11 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 
-from runtriage.analysis.form import LAST_RESORT, Form
+from runtriage.analysis.form import DRIFT_RANK, LAST_RESORT, Form
 from runtriage.model.vocab import Explanation, FindingKind, Outcome
 
 _TOGETHER = 0.03
 _TOGETHER_STEPS = 15.0
-_DRIFT_RANK = 20
 _TOLD = 4
 _LEVELS = frozenset({FindingKind.STEP_UP, FindingKind.STEP_DOWN, FindingKind.BASELINE_DRIFT, FindingKind.PLATEAU})
 
@@ -47,8 +46,8 @@ def _roots(forms: list[Form], span: float) -> list[Form]:
     if not forms:
         return []
     forms = [f for f in forms if f.rank < LAST_RESORT] or forms
-    if any(f.rank < _DRIFT_RANK and f.outcome != Outcome.RECOVERED for f in forms):
-        forms = [f for f in forms if f.rank < _DRIFT_RANK or f.outcome == Outcome.RECOVERED]
+    if any(f.rank < DRIFT_RANK and f.outcome != Outcome.RECOVERED for f in forms):
+        forms = [f for f in forms if f.rank < DRIFT_RANK or f.outcome == Outcome.RECOVERED]
     together = max(_TOGETHER_STEPS, _TOGETHER * span)
     first = min(f.detected for f in forms)
     near = [f for f in forms if f.detected <= first + together]

@@ -70,6 +70,18 @@ def _against(schedule: tuple[Array, Array], step: Array, value: Array) -> tuple[
     return None, 0.0
 
 
+def lr_above(view: RunView) -> int | None:
+    """Step from which the lr is above anything the cohort used; None when it never is, or was so from the start."""
+    lr = view.run.by_role.get(Role.LR)
+    if lr is None or view.schedule is None or not view.has_cohort or lr.value.size < _LEAST_ROWS:
+        return None
+    step = lr.step.astype(np.float64)
+    row, _ = _against(view.schedule, step, lr.value)
+    if row is None:
+        row, _ = _leaves(view.schedule, step, lr.value)
+    return int(lr.step[row]) if row is not None and _over(view.schedule, lr.value[row:]) > _OVER else None
+
+
 def _leaves(schedule: tuple[Array, Array], step: Array, value: Array) -> tuple[int | None, float]:
     """First row from which the lr stays off the cohort's schedule for good, when it followed it before."""
     good = np.isfinite(value) & (value > 0) & (step >= schedule[0][0]) & (step <= schedule[0][-1])

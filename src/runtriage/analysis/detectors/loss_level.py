@@ -6,10 +6,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from runtriage.analysis.form import Form, RunView, rows_against_centre
+from runtriage.analysis.detectors.learning_rate import lr_above
+from runtriage.analysis.form import DRIFT_RANK, Form, RunView, rows_against_centre
 from runtriage.analysis.locate import episode, locate, middle, ramp_start
 from runtriage.analysis.order_stats import Array, moving_mean
-from runtriage.analysis.shapes import best_shape
+from runtriage.analysis.shapes import Shape, best_shape
 from runtriage.model.series import PreparedRun
 from runtriage.model.vocab import Explanation, FindingKind, Outcome, Role
 
@@ -23,6 +24,8 @@ class _Change:
     """A departure of the loss, measured: places in bins, rows and steps; sizes in log units."""
 
     bin: int
+    shape: Shape | None
+    soon: float
     row: int
     step: int
     is_step: bool
@@ -69,6 +72,15 @@ def _measure(view: RunView, at: int, last: int, sign: int) -> _Change:
     k, n = onset.index, rows.size
     past = rows[max(0, k - 60) : k]
     jump = middle(rows, k, k + max(12, n // 100)) - middle(rows, k - 60, k) if np.isfinite(past).sum() > 4 else 0.0
+    shape = best_shape(sign * r[:last], view.sd[Role.LOSS][:last], view.centre[Role.LOSS][:last], view.axis.mid[:last])
+    if shape is not None and shape.name == "step":
+        lo, hi = np.searchsorted(step, [edges[max(0, shape.bin - 2)], edges[min(bins, shape.bin + 2)]])
+        near = locate(rows, int(lo), int(hi))
+        if near.is_step:
+            onset, k = near, near.index
+            jump = middle(rows, k, k + max(12, n // 100)) - middle(rows, k - 60, k)
+    first = int(np.clip(np.searchsorted(edges, step[min(k, n - 1)]) - 1, 0, bins - 1))
+    soon = middle(r, first + 1, first + max(3, bins // 16)) - before
     level = view.sketch.level[Role.LOSS]
     rise = middle(level, max(at, last - tail), last) - middle(level, at - 3, at + 1)
     norm_jump = 0.0
@@ -78,7 +90,7 @@ def _measure(view: RunView, at: int, last: int, sign: int) -> _Change:
         norm_jump = max(middle(norm, g, g + 10), middle(norm, g, g + 40)) - middle(norm, g - 60, g)
     z = view.z[Role.LOSS][at:last]
     return _Change(
-        bin=at, row=k, step=int(step[min(k, n - 1)]), is_step=onset.is_step, jump=jump, final=final, rise=rise,
+        bin=at, row=k, shape=shape, soon=soon, step=int(step[min(k, n - 1)]), is_step=onset.is_step, jump=jump, final=final, rise=rise,
         norm_jump=norm_jump, constant=abs(final - jump) < _FACTOR_SPREAD * abs(jump),
         z=float(np.nanmax(z * sign)) * sign if z.size else 0.0, detected=int(edges[at]),
     )
@@ -114,12 +126,13 @@ def _upward(view: RunView, change: _Change, hot: tuple[int, int], last: int) -> 
     way_back = change.final > 0.5 * max(start_level - now, 0.2)
     kind, start, rank, outcome = FindingKind.DIVERGENCE, change.step, 9, Outcome.ONGOING
     early = change.bin <= 3 or change.step - view.axis.edges[0] < 0.04 * view.axis.span
+    stalls = change.shape is not None and change.shape.name == "stall"
     sharp = change.jump > 0.4 * max(change.final, 0.05)
     if early:
         kind, start, rank = FindingKind.PLATEAU, int(view.axis.edges[0]), 16
     elif change.jump > _SCOPE_JUMP and change.constant and abs(change.norm_jump) < 0.35 * change.jump:
         kind, rank = FindingKind.SCOPE_CHANGE, 7
-    elif sharp and (way_back or (change.final > 0.3 and change.norm_jump > 0.9)) and explained is None:
+    elif explained is None and ((way_back and not stalls and change.soon > 0.4 * change.final) or (sharp and change.final > 0.3 and change.norm_jump > 0.9)):
         kind, rank, outcome = FindingKind.LOSS_SPIKE, 8, Outcome.DIVERGED
     else:
         kind, rank, start = _by_shape(view, change, last)
@@ -128,7 +141,7 @@ def _upward(view: RunView, change: _Change, hot: tuple[int, int], last: int) -> 
         if kind in {FindingKind.STEP_UP, FindingKind.LOSS_SPIKE}:
             kind, rank = FindingKind.LOSS_SPIKE, 30
     return Form(
-        kind=kind, role=Role.LOSS, start=start, detected=change.detected if kind != FindingKind.PLATEAU else max(start, change.detected),
+        kind=kind, role=Role.LOSS, start=start, detected=max(start, change.detected),
         peak=int(view.axis.mid[min(last - 1, change.bin + int(np.nanargmax(view.z[Role.LOSS][change.bin : last])))]),
         end=int(view.axis.edges[back_at]) if returned else None, z=change.z, p=view.p_level(change.z), outcome=outcome,
         explained_by=explained, rank=rank,
@@ -147,9 +160,14 @@ def _upward(view: RunView, change: _Change, hot: tuple[int, int], last: int) -> 
 def _by_shape(view: RunView, change: _Change, last: int) -> tuple[FindingKind, int, int]:
     """Name a departure that is no catastrophe by the template that fits its bins best, and say where it begins."""
     r, mid = view.r[Role.LOSS][:last], view.axis.mid[:last]
-    shape = best_shape(r, view.sd[Role.LOSS][:last], view.centre[Role.LOSS][:last], mid)
+    shape = change.shape
     sharp = change.is_step and change.jump > 0.5 * change.final and change.jump > 0
     name = shape.name if shape is not None else ("step" if sharp else "rise")
+    above = lr_above(view)
+    if above is not None and above <= change.detected:
+        if sharp and abs(change.step - above) < 0.03 * view.axis.span:
+            return FindingKind.LOSS_SPIKE, 8, change.step
+        return FindingKind.DIVERGENCE, 9, min(change.step, above)
     if name == "step":
         return FindingKind.STEP_UP, 14, change.step
     reach = max(0, change.bin - int(0.35 * view.axis.bins))
@@ -166,7 +184,7 @@ def _downward(view: RunView, change: _Change) -> Form:
     if change.jump < -_SCOPE_JUMP and change.constant:
         kind, rank = FindingKind.SCOPE_CHANGE, 7
     elif not change.is_step and change.jump > 0.5 * change.final:
-        kind, rank = FindingKind.BASELINE_DRIFT, 20
+        kind, rank = FindingKind.BASELINE_DRIFT, DRIFT_RANK
     return Form(
         kind=kind, role=Role.LOSS, start=change.step, detected=change.detected, peak=change.step, z=change.z,
         p=view.p_level(change.z), outcome=Outcome.ONGOING, explained_by=explained, rank=rank,

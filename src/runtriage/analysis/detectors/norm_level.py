@@ -7,7 +7,7 @@ import dataclasses
 import numpy as np
 
 from runtriage.analysis.detectors.loss_level import lr_ratio
-from runtriage.analysis.form import Form, RunView, rows_against_centre
+from runtriage.analysis.form import DRIFT_RANK, Form, RunView, rows_against_centre
 from runtriage.analysis.locate import Onset, episode, locate, middle, ramp_start
 from runtriage.analysis.order_stats import moving_mean, runs_true
 from runtriage.model.vocab import FindingKind, Outcome, Role
@@ -92,16 +92,16 @@ def _moved(view: RunView, role: str) -> Form | None:
     jump = middle(rows, k, k + max(12, n // 100)) - middle(rows, k - 60, k)
     late = middle(r, max(a, last - tail), last) - (middle(r, a - 8, a - 2) if a > 2 else 0.0)
     extreme = float(z[a:last][np.nanargmax(np.abs(z[a:last]))])
-    kind, rank, outcome = FindingKind.BASELINE_DRIFT, 20, Outcome.ONGOING
+    kind, rank, outcome = FindingKind.BASELINE_DRIFT, DRIFT_RANK, Outcome.ONGOING
     start = int(step[min(k, n - 1)])
     if role == Role.GRAD_NORM and a > 2:
         kind, rank, outcome, start = _kind(
-            view, a, jump, late, start, sudden=abs(middle(rows, k, k + 5) - middle(rows, k - 60, k)) > 0.6 * abs(late)
+            view, a, jump, late, start, sudden=abs(middle(rows, k, k + 5) - middle(rows, k - 8, k)) > 0.6 * abs(late)
         )
     if kind == FindingKind.BASELINE_DRIFT:
         start = int(edges[0]) if a <= 2 else _drift_start(view, role, a, last, onset, jump, late, start)
     return Form(
-        kind=kind, role=role, start=start, detected=int(edges[a]), peak=int(view.axis.mid[a]), z=extreme,
+        kind=kind, role=role, start=start, detected=max(start, int(edges[a])), peak=int(view.axis.mid[a]), z=extreme,
         p=view.p_level(extreme), outcome=outcome, rank=rank,
         evidence=(f"{role} x {np.exp(late):.3g} against {view.members} runs of the same config, z {extreme:.1f}",),
         measures={"jump": jump, "late": late, "from_start": float(a <= 2), "attention": _attention(view, a)},
@@ -126,7 +126,7 @@ def _kind(
         return FindingKind.SCOPE_CHANGE, 10, Outcome.ONGOING, start
     if late > _EXPLODED:
         return FindingKind.GRAD_SPIKE, 18, Outcome.ONGOING, start
-    return FindingKind.BASELINE_DRIFT, 20, Outcome.ONGOING, start
+    return FindingKind.BASELINE_DRIFT, DRIFT_RANK, Outcome.ONGOING, start
 
 
 def _drift_start(

@@ -39,7 +39,7 @@ def detect(view: RunView) -> list[Form]:
         larger = _size(view, a, b)
         return [
             Form(
-                kind=FindingKind.OSCILLATION, role=Role.LOSS, start=int(start), detected=int(view.axis.edges[a]),
+                kind=FindingKind.OSCILLATION, role=Role.LOSS, start=int(start), detected=int(start),
                 peak=int(view.axis.mid[(a + b) // 2]), end=None if b >= view.axis.bins - 1 else int(view.axis.edges[b]),
                 z=_z(view, a, b), p=view.p_level(_z(view, a, b)), rank=4,
                 outcome=Outcome.ONGOING if b >= view.axis.bins - 1 else Outcome.RECOVERED,

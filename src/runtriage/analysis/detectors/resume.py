@@ -79,6 +79,8 @@ def _began_anew(view: RunView) -> Form | None:
     for row in rows[(rows > span) & (rows + span < n)]:
         before, after = middle(value, row - near, row + 1), middle(value, row + 1, row + 6)
         later = middle(value, row + span - near, row + span)
+        if not _weights_reset(view, int(step[row]), int(step[row + 1])):
+            continue
         if after - before > _ANEW * (initial - before) and after - later > 0.5 * fell > 0.1 and later - before > 0.1:
             return _form(
                 Role.LOSS, int(step[row + 1]), float("inf"),
@@ -86,6 +88,22 @@ def _began_anew(view: RunView) -> Form | None:
                 "of its initial value)", {"began_anew": float(value[row + 1] - initial), "jump": float(value[row + 1] - before)},
             )
     return None
+
+
+def _weights_reset(view: RunView, before: int, after: int) -> bool:
+    """False when the log rules it out: a parameter norm that does not return, or an lr that is not reset."""
+    norm, lr = view.run.by_role.get(Role.PARAM_NORM), view.run.by_role.get(Role.LR)
+    if norm is not None and norm.value.size > 10:
+        at = int(np.clip(np.searchsorted(norm.step, after), 1, norm.value.size - 1))
+        first, old, new = norm.value[0], norm.value[at - 1], norm.value[min(at + 1, norm.value.size - 1)]
+        if abs(new - first) > 0.5 * abs(old - first):
+            return False
+    if lr is not None and lr.value.size > 10:
+        at = int(np.clip(np.searchsorted(lr.step, after), 1, lr.value.size - 1))
+        was = float(np.nanmedian(lr.value[max(0, int(np.searchsorted(lr.step, before)) - 5) : at]))
+        if np.isfinite(was) and was > 0 and 0.8 < lr.value[at] / was < 1.25:  # noqa: PLR2004  the schedule went on
+            return False
+    return True
 
 
 def _coarse(value: Array, near: int) -> Array:

@@ -104,7 +104,7 @@ def _form(view: RunView, role: str, kind: FindingKind, row: int, z: float, p: fl
         kind=kind, role=role, start=int(step[first]), detected=int(step[first]), peak=int(step[peak]), end=end, z=z, p=p,
         outcome=Outcome.RECOVERED if recovered else Outcome.DIVERGED if role == Role.LOSS else Outcome.ONGOING,
         explained_by=Explanation.SHARED_BATCH if shared else None,
-        rank=30 if recovered else 8, evidence=tuple(evidence),
+        rank=30 if recovered else 8 if role == Role.LOSS else 18, evidence=tuple(evidence),
         measures={
             "rise": rise, "stays": stays, "width": float(max(1, peak - first + 1)), "other_z": other or 0.0,
             "lead": _lead(view, role, float(step[first])), "recurs": float(_count(view, role, z)),
