@@ -132,6 +132,8 @@ class StandIn:
 
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
+    wbufsize = 1 << 16  # head and body in one segment: a second one would wait for a delayed acknowledgement
     server: _Server
 
     def log_message(self, format: str, *args: Any) -> None:
