@@ -17,8 +17,8 @@ app = typer.Typer(
     name="runtriage",
     help="Tell whether training runs are healthy, what is wrong if not, why probably, and how to check.",
     epilog=(
-        "Try it: runtriage demo. Exit codes: 0 fine, 1 findings at or above --fail-on, 2 usage or settings, "
-        "3 source unreachable, 4 partly failed."
+        "Try it: runtriage demo. Exit codes: 0 fine, 1 a verdict as bad as --fail-on or worse, 2 usage or settings, "
+        "3 source unreachable or refused, 4 partly failed."
     ),
     no_args_is_help=True,
     add_completion=False,
@@ -68,16 +68,25 @@ BaseOpt = Annotated[
 WriteOpt = Annotated[
     str | None, typer.Option(metavar="KINDS", help="Write back: tags,panel,view or all. Default: only read.")
 ]
+PortOpt = Annotated[
+    int, typer.Option(min=0, max=65535, metavar="PORT", help="Port of the server; 0 takes a free one.")
+]
 ShowOpt = Annotated[bool, typer.Option("--show-settings", help="Say where each setting came from, and stop.")]
 RunArg = Annotated[
     str, typer.Argument(metavar="SOURCE/RUN", help="Address of one run: the source's, a slash, the run's id or name.")
 ]
-SinceOpt = Annotated[str | None, typer.Option(help="Only runs started since: a date (2026-11-30) or an age (12h, 7d).")]
-LimitOpt = Annotated[int | None, typer.Option(min=1, help="At most so many runs, newest first where the source knows.")]
+SinceOpt = Annotated[
+    str | None, typer.Option(metavar="WHEN", help="Only runs started since: a date (2026-11-30) or an age (12h, 7d).")
+]
+LimitOpt = Annotated[
+    int | None, typer.Option(min=1, metavar="N", help="At most so many runs, newest first where the source knows.")
+]
 OnlyOpt = Annotated[RunState | None, typer.Option(help="Only runs in this state.")]
-ReadersOpt = Annotated[int | None, typer.Option(min=1, help="Runs read at the same time.")]
+ReadersOpt = Annotated[int | None, typer.Option(min=1, metavar="N", help="Runs read at the same time.")]
 ExecutorOpt = Annotated[Where | None, typer.Option(help="Where cohorts are analysed.")]
-BudgetOpt = Annotated[float | None, typer.Option(help="Chance that a healthy run is flagged (default 0.01).")]
+BudgetOpt = Annotated[
+    float | None, typer.Option(metavar="CHANCE", help="Chance that a healthy run is flagged (default 0.01).")
+]
 DryOpt = Annotated[bool, typer.Option("--dry-run", help="Print what would be changed; change nothing.")]
 
 
@@ -192,7 +201,7 @@ def marks_clear(source: SourceArg, dry_run: DryOpt = False) -> None:
 )
 def doctor(
     source: SourceArg,
-    sample: Annotated[int, typer.Option(min=1, help="Runs read to see what is logged.")] = 8,
+    sample: Annotated[int, typer.Option(min=1, metavar="N", help="Runs read to see what is logged.")] = 8,
 ) -> None:
     """Look at a source: is it reachable, what can be done with it, which metrics mean what, what is not logged."""
     from runtriage.cli.doctor import run
@@ -203,7 +212,7 @@ def doctor(
 @app.command(short_help="The whole loop on a real MLflow server.", epilog="Example: runtriage demo --keep")
 def demo(
     keep: Annotated[bool, typer.Option("--keep", help="Leave the server up until Ctrl-C.")] = False,
-    port: Annotated[int, typer.Option(min=0, max=65535, help="Port of the server; 0 takes a free one.")] = 0,
+    port: PortOpt = 0,
 ) -> None:
     """Show the whole loop: a real MLflow server in a temporary folder, real runs, verdicts in MLflow's own pages."""
     from runtriage.cli.demo import run

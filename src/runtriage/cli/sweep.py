@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from runtriage.cli import door, table
 from runtriage.cli.console import clean, note, out, progress
+from runtriage.errors import UsageError
 from runtriage.model.curve import Triage
 from runtriage.model.marks import WritePlan
 from runtriage.model.report import Report
@@ -56,13 +57,23 @@ class Swept:
 
 
 def run(ask: Ask, flags: Mapping[str, Any]) -> int:
-    """Sweep and return the exit code."""
+    """Sweep and return the exit code.
+
+    Raises
+    ------
+    UsageError
+        A dry run of nothing, a file that cannot be written, or marks on a source that cannot carry them.
+    SourceError
+        The source cannot be used at all.
+    """
     loaded = door.settings(flags)
     if ask.show_settings:
         for line in loaded.lines():
             out(line)
         return 0
     door.check_writable(ask.json, ask.html)
+    if ask.dry_run and not loaded.settings.sweep.write:
+        raise UsageError("there is nothing to plan", where="--dry-run", hint="say what to write, as in --write all")
     swept = perform(ask, loaded.settings)
     reports = [outcome.report for outcome in swept.outcomes]
     if ask.json is not None:
@@ -80,7 +91,7 @@ def tell(swept: Swept, ask: Ask, settings: Settings) -> int:
         table.show(reports)
         if reports:
             out()
-    say(swept.tally.sentence())
+    say(swept.tally.sentence() if swept.outcomes else "no runs: nothing was judged")
     _tell_rest(swept, ask, say)
     return _code(swept, settings)
 
