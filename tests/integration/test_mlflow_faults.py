@@ -31,8 +31,9 @@ SECRET = "hunter2-secret"
 EXPERIMENT = Answer(body={"experiment": {"experiment_id": "7", "artifact_location": "mlflow-artifacts:/7"}})
 ROOT = "mlflow-artifacts:/7/r/artifacts"
 INFO_BODY = {"run_id": "r", "experiment_id": "7", "status": "FINISHED", "artifact_uri": ROOT}
-ONE = Answer(body={"run": {"info": INFO_BODY, "data": {"metrics": [{"key": "loss", "value": 1.0, "timestamp": 5, "step": 0}]}}})
-POINTS = Answer(body={"metrics": [{"key": "loss", "value": 1.0, "timestamp": 5, "step": 0}]})
+METRICS = {"metrics": [{"key": "loss", "value": 1.0, "timestamp": 5, "step": 0}]}
+ONE = Answer(body={"run": {"info": INFO_BODY, "data": METRICS}})
+POINTS = Answer(body=METRICS)
 HALF = b'{"metrics": [{"va'
 DENIED = Answer(status=403, body={"error_code": "PERMISSION_DENIED", "message": "no"})
 INFO = RunInfo(source="mlflow:", id="r")
