@@ -201,6 +201,12 @@ class WandbClient:
             for file in files:
                 file.delete()
 
+    @contextmanager
+    def saving(self) -> Iterator[None]:
+        """Hold while wandb-workspaces saves: it makes clients of its own, from the same environment. Translates errors."""
+        with translated(self.where):
+            yield
+
     def service(self) -> Any:
         """Return the client's handle on its service process, logged in and bounded in time.
 
@@ -240,6 +246,22 @@ def again(call: Callable[[], _T], tries: int = 3) -> _T:
             if not left or "unexpected EOF" not in str(error):
                 raise
     raise AssertionError
+
+
+def workspace_modules() -> tuple[Any, Any]:
+    """Return the modules of wandb-workspaces for workspaces and for reports.
+
+    Raises
+    ------
+    MissingExtraError
+        It is not installed.
+    """
+    try:
+        import wandb_workspaces.reports.v2 as reports
+        import wandb_workspaces.workspaces as workspaces
+    except ImportError as error:
+        raise MissingExtraError("wandb-workspaces is not installed", hint="pip install 'runtriage[wandb]'") from error
+    return workspaces, reports
 
 
 def _next_run(runs: Any) -> Any:
