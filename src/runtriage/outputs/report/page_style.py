@@ -33,7 +33,8 @@ th{font-size:12px;color:var(--muted);font-weight:600;text-align:left;padding:10p
 border-bottom:1px solid var(--rule);white-space:nowrap}
 td{padding:8px 12px;border-bottom:1px solid var(--rule);vertical-align:middle}tr:last-child td{border-bottom:0}
 tbody tr:hover{background:var(--soft)}td.name{font-weight:600;overflow-wrap:anywhere;min-width:150px}
-td.what{min-width:190px}td.check{color:var(--muted);font-size:13px;min-width:220px}td .spark{display:block;max-width:none}
+td.what{min-width:190px}td.check{color:var(--muted);font-size:13px;min-width:220px}
+td .spark{display:block;max-width:none}
 .pill{display:inline-block;border-radius:99px;padding:1px 10px;font-size:12px;font-weight:650;color:var(--card);
 background:var(--info)}
 .pill.broken{background:var(--bad)}.pill.suspicious{background:var(--warn)}.pill.watch{background:var(--watch)}
@@ -62,8 +63,8 @@ background:var(--info);padding:0 5px}
 .cause{margin:0 0 6px;border:1px solid var(--rule);border-radius:8px;background:var(--soft)}
 .cause>summary{cursor:pointer;list-style:none;padding:7px 12px;display:flex;gap:10px;align-items:center}
 .cause>summary::-webkit-details-marker{display:none}
-.cause b{font-weight:600}.bar{margin-left:auto;flex:none;width:110px;height:6px;border-radius:3px;background:var(--rule);
-overflow:hidden}
+.cause b{font-weight:600}.bar{margin-left:auto;flex:none;width:110px;height:6px;border-radius:3px;
+background:var(--rule);overflow:hidden}
 .bar span{display:block;height:100%;background:var(--accent);border-radius:3px}
 .share{flex:none;width:42px;text-align:right;color:var(--muted);font-variant-numeric:tabular-nums;font-size:13px}
 .cause .body{padding:0 14px 10px 27px;font-size:13.5px}.verify{list-style:none}.verify li{position:relative}

@@ -94,7 +94,8 @@ def draw_panel(curve: Curve, box: Box, notes: list[Note], clip: str, *, steps_be
     if smooth is not None:
         out.append(f'<path class="line {tint}" d="{thin_path(step, smooth, x, y)}"/>')
     out += [_onset(note, box, x) for note in reversed(notes) if box.low_step <= note.finding.start_step]
-    out += ["</g>", *_not_finite(curve, box, x, notes), *_labels(notes, box, x)]
+    gaps = _not_finite(curve, box, x, notes)
+    out += ["</g>", *gaps, *_labels(notes, box, x, drop=8 if gaps else 3)]
     return [line for line in out if line]
 
 
@@ -180,7 +181,7 @@ def _not_finite(curve: Curve, box: Box, x: Scale, notes: list[Note]) -> list[str
     return [*out, text]
 
 
-def _labels(notes: list[Note], box: Box, x: Scale) -> list[str]:
+def _labels(notes: list[Note], box: Box, x: Scale, *, drop: int) -> list[str]:
     """Put a label at the onset of each finding of this curve, below one another where they would overlap."""
     out, ends = [], [0.0] * _LANES
     for note in sorted((note for note in notes if note.own), key=lambda note: note.finding.start_step):
@@ -194,7 +195,7 @@ def _labels(notes: list[Note], box: Box, x: Scale) -> list[str]:
         if lane is None:
             continue
         ends[lane] = at + width + 3
-        top = box.top + 3 + lane * _LANE
+        top = box.top + drop + lane * _LANE
         out.append(
             f'<g><title>{_title(note)}</title><rect class="flag {_tone(note)}" x="{at:.1f}" y="{top:g}" rx="3" '
             f'width="{width:.1f}" height="{_LANE - 2}"/><text class="flag-text" x="{at + 6:.1f}" y="{top + 11:g}">'

@@ -14,6 +14,9 @@ from runtriage.outputs.report.scale import Scale
 
 Floats = NDArray[np.float64]
 
+_FINE = 2.0
+"""Pixels: a line whose strokes are shorter would show steps if it were drawn on whole pixels."""
+
 
 def window(step: NDArray[np.int64], low: float, high: float) -> slice:
     """Return the rows of rising steps within a range, with one more to either side so that lines reach the edge."""
@@ -38,15 +41,9 @@ def range_path(step: NDArray[np.int64], value: Floats, x: Scale, y: Scale) -> st
     low = np.minimum.reduceat(np.where(finite, value, np.inf), starts)
     high = np.maximum.reduceat(np.where(finite, value, -np.inf), starts)
     known = low <= high
-    top = np.round(y.at(np.where(known, high, 1.0))).astype(np.int64).tolist()
-    bottom = np.round(y.at(np.where(known, low, 1.0))).astype(np.int64).tolist()
-    out, pen = [], None
-    for at, lower, upper, here in zip(column.astype(np.int64).tolist(), bottom, top, known.tolist(), strict=True):
-        if here:
-            out.append(f"M{at} {lower}" if pen is None else f"l{at - pen[0]} {lower - pen[1]}")
-            out.append(f"v{upper - lower}" if upper != lower else "h.5" if pen is None else "")
-        pen = (at, upper) if here else None
-    return "".join(out)
+    top, bottom = y.at(np.where(known, high, 1.0)), y.at(np.where(known, low, 1.0))
+    grain = 10 if np.median(bottom - top) < _FINE else 1
+    return _strokes(np.round(column).astype(np.int64), np.round(grain * bottom), np.round(grain * top), known, grain)
 
 
 def thin_path(step: NDArray[np.int64], value: Floats, x: Scale, y: Scale) -> str:
@@ -78,6 +75,20 @@ def _columns(step: NDArray[np.int64], x: Scale) -> tuple[Floats, NDArray[np.intp
     column = np.round(x.at(step.astype(np.float64)))
     starts = np.concatenate(([0], np.flatnonzero(np.diff(column)) + 1))
     return column[starts], starts
+
+
+def _strokes(column: NDArray[np.int64], bottom: Floats, top: Floats, known: NDArray[np.bool_], grain: int) -> str:
+    """Return vertical strokes joined by lines, relative to each other; heights in 1/grain pixels."""
+    out: list[str] = []
+    pen: tuple[int, float] | None = None
+    for at, lower, upper, here in zip(column.tolist(), bottom.tolist(), top.tolist(), known.tolist(), strict=True):
+        if here:
+            out.append(
+                f"M{at} {lower / grain:g}" if pen is None else f"l{at - pen[0]} {(lower - pen[1]) / grain:g}"
+            )
+            out.append(f"v{(upper - lower) / grain:g}" if upper != lower else "h.5" if pen is None else "")
+        pen = (at, upper) if here else None
+    return "".join(out)
 
 
 def _joined(at: Floats, height: Floats, known: NDArray[np.bool_]) -> str:
