@@ -2,38 +2,59 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import numpy as np
 
-from runtriage.analysis.null_table import CHANCES, LEVEL_Z
+from runtriage.analysis.null_table import CHANCES, LEVEL_Z, NOISE_Z
 from runtriage.analysis.order_stats import Array
+from runtriage.model.vocab import Role
 
 _FAR_Z, _FAR_P = 40.0, 1e-9
+_MAIN = (Role.LOSS, Role.GRAD_NORM)
+_MAIN_SHARE = 0.6
 
 
-def level_curve(members: int) -> tuple[Array, Array]:
-    """Chance that a healthy run's level passes z, as points (z, p) for interpolation of log p.
+def level_curve(members: int, *, noise: bool = False) -> tuple[Array, Array]:
+    """Chance that a healthy run passes z in one role, as points (z, p) for interpolation of log p.
 
     Parameters
     ----------
     members
         Other runs in the cohort; between the simulated sizes the logarithm of the number is interpolated.
+    noise
+        For the size of the noise instead of a level.
 
     Returns
     -------
     z, p
         float64, shape (m,), z rising and p falling; the last point extends the tail by its own slope.
     """
-    sizes = sorted(LEVEL_Z)
-    table = np.array([LEVEL_Z[s] for s in sizes])
+    null = NOISE_Z if noise else LEVEL_Z
+    sizes = sorted(null)
+    table = np.array([null[s] for s in sizes])
     x = np.log(np.clip(members, sizes[0], sizes[-1]))
     z = np.array([np.interp(x, np.log(sizes), table[:, i]) for i in range(table.shape[1])])
     p = np.array(CHANCES)
-    slope = (np.log(p[-1]) - np.log(p[-3])) / max(z[-1] - z[-3], 0.1)
+    slope = (np.log(p[-1]) - np.log(p[-4])) / max(z[-1] - z[-4], 0.1)
     far = float(np.clip(np.log(_FAR_P / p[-1]) / min(slope, -0.5) + z[-1], z[-1] + 0.5, _FAR_Z))
     return np.concatenate([[0.0], z, [far]]), np.concatenate([[1.0], p, [_FAR_P]])
 
 
-def level_limit(members: int, budget: float) -> float:
-    """Return the z at which the chance of a false alarm is ``budget``."""
-    z, p = level_curve(members)
-    return float(np.interp(-np.log(budget), -np.log(p), z))
+def level_limit(members: int, chance: float, *, noise: bool = False) -> float:
+    """Return the z that a healthy run passes in one role with a chance."""
+    z, p = level_curve(members, noise=noise)
+    return float(np.interp(-np.log(max(chance, _FAR_P)), -np.log(p), z))
+
+
+def shares(roles: Iterable[str]) -> dict[str, float]:
+    """Divide the chance of a false alarm over the compared roles; they sum to one.
+
+    Loss and grad norm have a quarter each, whatever else is logged: a log of forty layers must not blind us to the loss.
+    """
+    names = list(roles)
+    main = [r for r in names if r in _MAIN]
+    rest = [r for r in names if r not in _MAIN]
+    out = dict.fromkeys(main, (1.0 if not rest else _MAIN_SHARE) / max(len(main), 1))
+    out.update(dict.fromkeys(rest, (1.0 if not main else 1.0 - _MAIN_SHARE) / max(len(rest), 1)))
+    return out

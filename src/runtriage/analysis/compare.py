@@ -13,7 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from runtriage.analysis.calibrate import level_curve, level_limit
+from runtriage.analysis.calibrate import level_curve, level_limit, shares
+from runtriage.analysis.context import data_switches
 from runtriage.analysis.departure import Departures, departures
 from runtriage.analysis.derived import CLIP_TOP, CLIPPED_SHARE, VAL_GAP
 from runtriage.analysis.detectors import (
@@ -32,7 +33,6 @@ from runtriage.analysis.detectors import (
     validation,
     warmup,
 )
-from runtriage.analysis.detectors.loss_level import data_switches
 from runtriage.analysis.excursions import JOINT, NOISE_FLOOR, WIDTHS, Excursions, Tail, excursions, fit_tail
 from runtriage.analysis.form import Form, RunView
 from runtriage.analysis.order_stats import Array, nan_median
@@ -262,15 +262,19 @@ def _view(
     has = moved is not None and count >= 2
     others = [j for j in range(len(table.ids)) if use[j].any()]
     spike_budget = _SPIKE_SHARE * budget
+    z = _by_role(moved.z[i], roles) if has and moved is not None else {}
+    share = shares(z)
     lr = run.by_role.get(Role.LR)
     return RunView(
         run=run, axis=axis, sketch=own_sketch, own=own,
-        z=_by_role(moved.z[i], roles) if has and moved is not None else {},
+        z=z,
         r=_by_role(moved.r[i], roles) if has and moved is not None else {},
         centre=_by_role(moved.centre[i], roles) if has and moved is not None else {},
         sd=_by_role(moved.sd[i], roles) if has and moved is not None else {},
         members=count if has else 0,
-        level_limit=level_limit(count, _LEVEL_SHARE * budget), level_p=level_curve(count),
+        limits={r: level_limit(count, _LEVEL_SHARE * budget * s, noise=r.startswith(NOISE)) for r, s in share.items()},
+        share={r: _LEVEL_SHARE * s for r, s in share.items()},
+        level_p=level_curve(count), noise_p=level_curve(count, noise=True),
         tails=_tails(own, [table.peaks[j] for j in others] if has else []),
         spike_budget=spike_budget,
         events={role: [table.events[j].get(role, np.empty(0, np.int64)) for j in others] for role in (*NOISE_FLOOR, loss_scale.HALVINGS)} if has else {},

@@ -11,7 +11,7 @@ import numpy as np
 
 from runtriage.analysis.excursions import Excursions, Tail
 from runtriage.analysis.order_stats import Array
-from runtriage.analysis.sketch import Axis, Sketch
+from runtriage.analysis.sketch import NOISE, Axis, Sketch
 from runtriage.model.report import Phase
 from runtriage.model.series import PreparedRun
 from runtriage.model.vocab import Explanation, FindingKind, Outcome
@@ -36,10 +36,12 @@ class RunView:
         Role to departure z, residual, cohort centre and standard deviation of the residual per bin, shape (B,); empty without a cohort.
     members
         Number of other runs compared with; below 2 there is no cohort.
-    level_limit
-        The z that three bins in a row must pass for the false-alarm budget.
-    level_p
-        Chance that a healthy run passes a given z somewhere, as (z, p) points with z rising.
+    limits
+        Role to the z that three bins in a row must pass for the role's share of the false-alarm budget.
+    share
+        Role to its share of the budget, all roles together one.
+    level_p, noise_p
+        Chance that a healthy run passes a given z in one role, as (z, p) points with z rising; of levels, and of noise.
     tails
         Spike channel to the tail of the cohort (or of the run itself).
     events
@@ -59,8 +61,10 @@ class RunView:
     centre: Mapping[str, Array]
     sd: Mapping[str, Array]
     members: int
-    level_limit: float
+    limits: Mapping[str, float]
+    share: Mapping[str, float]
     level_p: tuple[Array, Array]
+    noise_p: tuple[Array, Array]
     tails: Mapping[str, Tail]
     spike_budget: float
     events: Mapping[str, list[NDArray[np.int64]]]
@@ -72,10 +76,14 @@ class RunView:
         """True with at least two other runs."""
         return self.members >= 2  # noqa: PLR2004  two runs are the least that have a spread
 
-    def p_level(self, z: float) -> float:
-        """Chance that a healthy run's level passes ``z`` for three bins somewhere."""
-        grid, p = self.level_p
-        return float(np.exp(np.interp(abs(z), grid, np.log(p))))
+    def limit(self, role: str) -> float:
+        """Return the z that three bins in a row must pass; infinite for a role that is not compared."""
+        return self.limits.get(role, np.inf)
+
+    def p_level(self, role: str, z: float) -> float:
+        """Chance that a healthy run passes ``z`` for three bins in this role, or as rare a size in any other."""
+        grid, p = self.noise_p if role.startswith(NOISE) else self.level_p
+        return float(min(1.0, np.exp(np.interp(abs(z), grid, np.log(p))) / max(self.share.get(role, 1.0), 1e-6)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -34,7 +34,7 @@ def _lower_value(view: RunView) -> Form | None:
     share = view.sketch.level.get(CLIPPED_SHARE)
     if z is None or r is None or share is None:
         return None
-    hot = (np.nan_to_num(z) < -view.level_limit) & (np.nan_to_num(r) < -_LOWER) & (np.nan_to_num(share) > _ALWAYS)
+    hot = (np.nan_to_num(z) < -view.limit(CLIP_TOP)) & (np.nan_to_num(r) < -_LOWER) & (np.nan_to_num(share) > _ALWAYS)
     for a, b in runs_true(hot):
         if b - a < max(3, view.axis.bins // 6):
             continue
@@ -70,7 +70,7 @@ def _pinned(view: RunView) -> Form | None:
     start = int(norm.step[first])
     bin_ = int(np.clip(np.searchsorted(view.axis.edges, start) - 1, 0, view.axis.bins - 1))
     extreme = float(np.nanmax(np.abs(z[bin_:]))) if np.isfinite(z[bin_:]).any() else 0.0
-    if extreme < view.level_limit:
+    if extreme < view.limit(Role.GRAD_NORM):
         return None
     return _form(
         view, bin_, start if first > 3 else int(view.axis.edges[0]), extreme,
@@ -85,7 +85,7 @@ def _fires_always(view: RunView) -> Form | None:
     centre, norm, loss = view.centre.get(CLIPPED_SHARE), view.r.get(Role.GRAD_NORM), view.z.get(Role.LOSS)
     if z is None or level is None or centre is None or norm is None or loss is None:
         return None
-    hot = (np.nan_to_num(z) > view.level_limit) & (np.nan_to_num(level) > _ALWAYS) & (np.nan_to_num(centre) < _RARELY)
+    hot = (np.nan_to_num(z) > view.limit(CLIPPED_SHARE)) & (np.nan_to_num(level) > _ALWAYS) & (np.nan_to_num(centre) < _RARELY)
     for a, b in runs_true(hot):
         if b - a < max(3, view.axis.bins // 6):
             continue
@@ -115,6 +115,6 @@ def _since(view: RunView, a: int) -> int:
 def _form(view: RunView, a: int, start: int, z: float, evidence: tuple[str, ...], measures: dict[str, float], rank: int = 6) -> Form:
     return Form(
         kind=FindingKind.CLIP_SATURATION, role=Role.CLIP_RATE if CLIPPED_SHARE in view.z else Role.GRAD_NORM, start=start,
-        detected=max(start, int(view.axis.edges[a])), peak=int(view.axis.mid[a]), z=z, p=view.p_level(z), outcome=Outcome.ONGOING,
+        detected=max(start, int(view.axis.edges[a])), peak=int(view.axis.mid[a]), z=z, p=view.p_level(CLIPPED_SHARE if CLIPPED_SHARE in view.z else Role.GRAD_NORM, z), outcome=Outcome.ONGOING,
         rank=rank, evidence=evidence, measures=measures,
     )

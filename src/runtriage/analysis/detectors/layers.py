@@ -30,7 +30,7 @@ def _layer(view: RunView, role: str) -> Form | None:
     layer = role.removeprefix(BALANCE)
     z, r = view.z[role], view.r[role]
     telling = np.where(np.abs(np.nan_to_num(r)) > _LEAST, z, 0.0)
-    hits = [e for e in (episode(telling, view.level_limit, _PERSIST, s) for s in (1, -1)) if e is not None]
+    hits = [e for e in (episode(telling, view.limit(role), _PERSIST, s) for s in (1, -1)) if e is not None]
     if not hits:
         return None
     a, b = min(hits)
@@ -61,7 +61,7 @@ def _form(view: RunView, kind: FindingKind, role: str, start: int, a: int, z: fl
     layer = role.partition("/")[2]
     return Form(
         kind=kind, role=role, start=start, detected=max(start, int(view.axis.edges[a])), peak=int(view.axis.mid[a]), z=z,
-        p=view.p_level(z), outcome=Outcome.ONGOING, rank=rank,
+        p=view.p_level(BALANCE + layer, z), outcome=Outcome.ONGOING, rank=rank,
         evidence=(f"{layer}: grad norm x {np.exp(depth):.2g} against the other layers, compared with {view.members} runs, z {z:.1f}",),
         measures={"depth": depth, "from_start": float(a <= 2), "dead_layer": float(depth < -6.0)},  # noqa: PLR2004  e^-6
     )

@@ -6,12 +6,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from runtriage.analysis.detectors.learning_rate import lr_above
+from runtriage.analysis.context import data_switch_near, lr_above, lr_ratio
 from runtriage.analysis.form import DRIFT_RANK, Form, RunView, rows_against_centre
 from runtriage.analysis.locate import episode, locate, middle, ramp_start
 from runtriage.analysis.order_stats import Array, moving_mean
 from runtriage.analysis.shapes import Shape, best_shape
-from runtriage.model.series import PreparedRun
 from runtriage.model.vocab import Explanation, FindingKind, Outcome, Role
 
 _PERSIST = 3
@@ -44,10 +43,10 @@ def detect(view: RunView) -> list[Form]:
     if z is None or not view.has_cohort:
         return []
     last = int(np.flatnonzero(np.isfinite(z))[-1]) + 1 if np.isfinite(z).any() else 0
-    up = episode(z[:last], view.level_limit, _PERSIST, 1)
+    up = episode(z[:last], view.limit(Role.LOSS), _PERSIST, 1)
     if up is not None:
         return [_upward(view, _measure(view, up[0], last, 1), up, last)]
-    down = episode(z[:last], view.level_limit, _PERSIST, -1)
+    down = episode(z[:last], view.limit(Role.LOSS), _PERSIST, -1)
     if down is not None and down[0] > 2:
         return [_downward(view, _measure(view, down[0], last, -1))]
     return []
@@ -96,25 +95,6 @@ def _measure(view: RunView, at: int, last: int, sign: int) -> _Change:
     )
 
 
-def data_switch_near(view: RunView, step: int) -> bool:
-    """Tell whether the log announces another data source within 1 % of the run (at least five rows) of a step."""
-    changed = data_switches(view.run)
-    if not changed:
-        return False
-    cadence = float(np.median(np.diff(view.run.by_role[Role.DATA_SOURCE].step)))
-    reach = max(5.0 * cadence, 0.01 * view.axis.span)
-    return bool((np.abs(np.array(changed) - step) <= reach).any())
-
-
-def data_switches(run: PreparedRun) -> tuple[float, ...]:
-    """Steps at which the logged data source changes, when it does so a few times only (a mixture changes all the time)."""
-    source = run.by_role.get(Role.DATA_SOURCE)
-    if source is None or source.step.size < 2:
-        return ()
-    changed = source.step[np.flatnonzero(np.diff(source.value) != 0) + 1]
-    return tuple(float(s) for s in changed) if changed.size <= max(3, source.step.size // 100) else ()
-
-
 def _upward(view: RunView, change: _Change, hot: tuple[int, int], last: int) -> Form:
     explained = Explanation.DATA_SWITCH if data_switch_near(view, change.step) else None
     back_at = hot[1]
@@ -143,7 +123,7 @@ def _upward(view: RunView, change: _Change, hot: tuple[int, int], last: int) -> 
     return Form(
         kind=kind, role=Role.LOSS, start=start, detected=max(start, change.detected),
         peak=int(view.axis.mid[min(last - 1, change.bin + int(np.nanargmax(view.z[Role.LOSS][change.bin : last])))]),
-        end=int(view.axis.edges[back_at]) if returned else None, z=change.z, p=view.p_level(change.z), outcome=outcome,
+        end=int(view.axis.edges[back_at]) if returned else None, z=change.z, p=view.p_level(Role.LOSS, change.z), outcome=outcome,
         explained_by=explained, rank=rank,
         evidence=(
             f"loss x {np.exp(change.final):.3g} against {view.members} runs of the same config, z {change.z:.1f}",
@@ -187,20 +167,7 @@ def _downward(view: RunView, change: _Change) -> Form:
         kind, rank = FindingKind.BASELINE_DRIFT, DRIFT_RANK
     return Form(
         kind=kind, role=Role.LOSS, start=change.step, detected=change.detected, peak=change.step, z=change.z,
-        p=view.p_level(change.z), outcome=Outcome.ONGOING, explained_by=explained, rank=rank,
+        p=view.p_level(Role.LOSS, change.z), outcome=Outcome.ONGOING, explained_by=explained, rank=rank,
         evidence=(f"loss x {np.exp(change.final):.3g} against {view.members} runs of the same config, z {change.z:.1f}",),
         measures={"jump": change.jump, "final": change.final, "norm_jump": change.norm_jump},
     )
-
-
-def lr_ratio(view: RunView) -> float:
-    """Median log ratio of the early lr to the cohort's schedule; 0.0 when either is not known."""
-    lr = view.run.by_role.get(Role.LR)
-    if lr is None or view.schedule is None:
-        return 0.0
-    n = max(20, lr.value.size // 20)
-    step, value = lr.step[:n].astype(np.float64), lr.value[:n]
-    good = np.isfinite(value) & (value > 0)
-    if not good.any():
-        return 0.0
-    return float(np.median(np.log(value[good]) - np.interp(step[good], *view.schedule)))

@@ -6,7 +6,7 @@ import dataclasses
 
 import numpy as np
 
-from runtriage.analysis.detectors.loss_level import lr_ratio
+from runtriage.analysis.context import lr_ratio
 from runtriage.analysis.form import DRIFT_RANK, Form, RunView, rows_against_centre
 from runtriage.analysis.locate import Onset, episode, locate, middle, ramp_start
 from runtriage.analysis.order_stats import moving_mean, runs_true
@@ -67,7 +67,7 @@ def _vanishing(view: RunView) -> Form | None:
         z = float(np.nanmin(level_z[a:b]))
         return Form(
             kind=FindingKind.VANISHING_GRADIENT, role=Role.GRAD_NORM, start=start, detected=int(view.axis.edges[a]),
-            peak=int(view.axis.mid[a + int(np.nanargmin(r[a:b]))]), z=z, p=view.p_level(z), outcome=Outcome.ONGOING, rank=11,
+            peak=int(view.axis.mid[a + int(np.nanargmin(r[a:b]))]), z=z, p=view.p_level(Role.GRAD_NORM, z), outcome=Outcome.ONGOING, rank=11,
             evidence=(f"grad norm x {np.exp(np.nanmedian(r[a:b])):.2g} of the cohort's for {b - a} of {bins} bins",),
             measures={"depth": float(np.nanmin(r[a:b])), "from_start": float(a <= 2), "loss_up": float(loss_up)},
         )
@@ -79,7 +79,7 @@ def _moved(view: RunView, role: str) -> Form | None:
     if not np.isfinite(z).any():
         return None
     last = int(np.flatnonzero(np.isfinite(z))[-1]) + 1
-    ups, downs = (episode(z[:last], view.level_limit, _PERSIST, s) for s in (1, -1))
+    ups, downs = (episode(z[:last], view.limit(role), _PERSIST, s) for s in (1, -1))
     hit = min((e for e in (ups, downs) if e is not None), default=None)
     if hit is None:
         return None
@@ -102,7 +102,7 @@ def _moved(view: RunView, role: str) -> Form | None:
         start = int(edges[0]) if a <= 2 else _drift_start(view, role, a, last, onset, jump, late, start)
     return Form(
         kind=kind, role=role, start=start, detected=max(start, int(edges[a])), peak=int(view.axis.mid[a]), z=extreme,
-        p=view.p_level(extreme), outcome=outcome, rank=rank,
+        p=view.p_level(role, extreme), outcome=outcome, rank=rank,
         evidence=(f"{role} x {np.exp(late):.3g} against {view.members} runs of the same config, z {extreme:.1f}",),
         measures={"jump": jump, "late": late, "from_start": float(a <= 2), "attention": _attention(view, a)},
     )

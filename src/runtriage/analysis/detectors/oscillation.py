@@ -41,7 +41,7 @@ def detect(view: RunView) -> list[Form]:
             Form(
                 kind=FindingKind.OSCILLATION, role=Role.LOSS, start=int(start), detected=int(start),
                 peak=int(view.axis.mid[(a + b) // 2]), end=None if b >= view.axis.bins - 1 else int(view.axis.edges[b]),
-                z=_z(view, a, b), p=view.p_level(_z(view, a, b)), rank=4,
+                z=_z(view, a, b), p=view.p_level(NOISE + Role.LOSS, _z(view, a, b)), rank=4,
                 outcome=Outcome.ONGOING if b >= view.axis.bins - 1 else Outcome.RECOVERED,
                 evidence=(
                     f"noise of the loss x {np.exp(larger):.2g}, "
@@ -56,7 +56,7 @@ def detect(view: RunView) -> list[Form]:
 def _noisy_bins(view: RunView) -> np.ndarray:
     role = NOISE + Role.LOSS
     if view.has_cohort and role in view.z:
-        return (np.nan_to_num(view.z[role]) > view.level_limit) & (np.nan_to_num(view.r[role]) > _LARGER)
+        return (np.nan_to_num(view.z[role]) > view.limit(role)) & (np.nan_to_num(view.r[role]) > _LARGER)
     own = view.sketch.level.get(role)
     if own is None or not np.isfinite(own).any():
         return np.zeros(view.axis.bins, dtype=bool)

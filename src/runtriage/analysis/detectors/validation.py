@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from runtriage.analysis.derived import VAL_GAP
-from runtriage.analysis.detectors.loss_level import data_switch_near
+from runtriage.analysis.context import data_switch_near
 from runtriage.analysis.form import Form, RunView, rows_against_centre
 from runtriage.analysis.locate import episode, middle
 from runtriage.model.vocab import Explanation, FindingKind, Outcome, Role
@@ -24,7 +24,7 @@ def detect(view: RunView) -> list[Form]:
     if switch is not None:
         return [switch]
     z, gap, val = view.z[VAL_GAP], view.r[VAL_GAP], view.r[Role.VAL_LOSS]
-    hit = episode(z, view.level_limit, _PERSIST, 1)
+    hit = episode(z, view.limit(VAL_GAP), _PERSIST, 1)
     if hit is None:
         return []
     a = hit[0]
@@ -41,7 +41,7 @@ def detect(view: RunView) -> list[Form]:
     return [
         Form(
             kind=FindingKind.OVERFIT, role=Role.VAL_LOSS, start=start, detected=start, peak=int(view.axis.mid[a]), z=extreme,
-            p=view.p_level(extreme), outcome=Outcome.ONGOING, rank=5,
+            p=view.p_level(VAL_GAP, extreme), outcome=Outcome.ONGOING, rank=5,
             evidence=(
                 f"validation over training loss x {np.exp(np.nanmax(gap[a:])):.3g} against the cohort's, z {extreme:.1f}",
                 f"training x {np.exp(middle(train, a, last)):.3g}, validation x {np.exp(_ending(val, late)):.3g} of the cohort's",
@@ -75,7 +75,7 @@ def _switch(view: RunView) -> Form | None:
     behind = off[k:]
     final = float(np.median(behind[-max(2, behind.size // 2) :]) - np.median(off[max(0, k - 4) : k]))
     jump = float(moves[k - 3])
-    reaches = np.nanmax(np.abs(np.nan_to_num(view.z[Role.VAL_LOSS]))) > view.level_limit
+    reaches = np.nanmax(np.abs(np.nan_to_num(view.z[Role.VAL_LOSS]))) > view.limit(Role.VAL_LOSS)
     if jump < max(6 * noise, 0.04) or jump < _AT_ONCE * final or final < 0.5 * jump or not reaches:
         return None
     b = int(np.clip(np.searchsorted(view.axis.edges, step[k]) - 1, 0, view.axis.bins - 1))
@@ -89,7 +89,7 @@ def _switch(view: RunView) -> Form | None:
     start = int(at[min(lo + int(np.argmax(jumps)), at.size - 1)])
     return Form(
         kind=FindingKind.STEP_DOWN, role=Role.LOSS, start=start, detected=start, peak=start, z=jump / noise,
-        p=view.p_level(float(np.nanmax(np.abs(np.nan_to_num(view.z[Role.VAL_LOSS]))))), outcome=Outcome.ONGOING, rank=5,
+        p=view.p_level(Role.VAL_LOSS, float(np.nanmax(np.abs(np.nan_to_num(view.z[Role.VAL_LOSS]))))), outcome=Outcome.ONGOING, rank=5,
         explained_by=Explanation.DATA_SWITCH if data_switch_near(view, start) else None,
         evidence=(
             f"validation leaves the cohort by x {np.exp(jump):.3g} in one step while training goes x {np.exp(train):.3g} below it",

@@ -29,14 +29,14 @@ def detect(view: RunView) -> list[Form]:
     if hot.size < 3 or bins > view.axis.bins:  # noqa: PLR2004  three bins in a row elsewhere, too
         return []
     peak_z = float(np.nanmax(z[hot]))
-    if peak_z < view.level_limit:
+    if peak_z < view.limit(Role.LOSS):
         return []
     start = int(view.axis.edges[0])
     rise = float(own[hot].max())
     return [
         Form(
             kind=FindingKind.WARMUP_RISE, role=Role.LOSS, start=start, detected=start, peak=int(view.axis.mid[hot[int(np.argmax(own[hot]))]]),
-            z=peak_z, p=view.p_level(peak_z), outcome=Outcome.RECOVERED if abs(middle(view.z[Role.LOSS], bins, view.axis.bins)) < _Z else Outcome.ONGOING,
+            z=peak_z, p=view.p_level(Role.LOSS, peak_z), outcome=Outcome.RECOVERED if abs(middle(view.z[Role.LOSS], bins, view.axis.bins)) < _Z else Outcome.ONGOING,
             rank=4, evidence=(f"loss x {np.exp(rise):.3g} above its own minimum while the lr warms up; the cohort's keeps falling",),
             measures={"rise": rise, "from_start": 1.0},
         )
