@@ -89,12 +89,21 @@ def test_read_only_rights_still_read(faults: FaultServer, open_at: Open) -> None
     assert len(source.read(INFO).tracks["loss"].step) == 1
 
 
-def test_read_only_artifacts_are_refused_before_anything_is_written(faults: FaultServer, open_at: Open) -> None:
-    """A refused upload stops a plan before its tags."""
+def test_refused_uploads_cost_only_the_file(faults: FaultServer, open_at: Open) -> None:
+    """Where a proxy lets tags through and no files, tags are written, and the error is about the panel."""
     faults.script("panel.svg", DENIED)
+    faults.script("runs/log-batch", Answer())
+    with pytest.raises(MarkWriteError, match="the panel is not stored"):
+        open_at().apply(INFO, WritePlan(set_tags={"runtriage.status": "x"}, put_files={"runtriage/panel.svg": b""}))
+    assert faults.count("log-batch") == 1
+
+
+def test_read_only_rights_are_refused_with_files_too(faults: FaultServer, open_at: Open) -> None:
+    """Who may write nothing gets the typed error, whether or not the plan holds files."""
+    faults.script("panel.svg", DENIED)
+    faults.script("runs/log-batch", DENIED)
     with pytest.raises(AccessRefusedError):
         open_at().apply(INFO, WritePlan(set_tags={"runtriage.status": "x"}, put_files={"runtriage/panel.svg": b""}))
-    assert faults.count("log-batch") == 0
 
 
 def test_read_only_experiment_is_refused(faults: FaultServer, open_at: Open) -> None:

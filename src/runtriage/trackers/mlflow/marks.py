@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping
 
-from runtriage.errors import MarkWriteError, RunNotFoundError
+from runtriage.errors import AccessRefusedError, MarkWriteError, RunNotFoundError
 from runtriage.model.marks import OWN_PREFIX, USER_KEYS, Marks, WritePlan
 from runtriage.trackers.mlflow import artifacts, note
 from runtriage.trackers.mlflow.client import ApiError, MlflowClient
@@ -103,6 +103,8 @@ class RunMarks:
                 self._store.put(path, content)
             except ApiError as error:
                 return self._failure(error), stored
+            except AccessRefusedError as error:  # some proxies refuse uploads only; other refusals show next
+                return MarkWriteError(f"the panel is not stored: {error.message}", where=error.where), stored
             stored.append(path)
         return None, stored
 
