@@ -108,7 +108,7 @@ def _ending_on_signals() -> Iterator[None]:
     def interrupt(_number: int, _frame: FrameType | None) -> None:
         raise KeyboardInterrupt
 
-    numbers = (signal.SIGTERM, signal.SIGHUP)
+    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)  # a shell may have switched Ctrl-C off for us
     before = [signal.signal(number, interrupt) for number in numbers]
     try:
         yield
