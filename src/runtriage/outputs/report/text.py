@@ -27,6 +27,8 @@ _LEVEL_STYLES = {
 }
 _SEVERITY_STYLES = {Severity.CRITICAL: "38;5;203", Severity.WARNING: "38;5;214", Severity.INFO: "38;5;245"}
 _LINE_STYLES = {Role.LOSS: ("38;5;67", "1;38;5;75"), Role.GRAD_NORM: ("38;5;97", "1;38;5;141")}
+_RAW = "·"
+"""A cell that only the raw curve reaches, where no colour can tell it from the smoothed one."""
 _MUTED = "38;5;245"
 
 
@@ -100,8 +102,13 @@ def _painted(raw: Dots, smooth: Dots | None, grid: Grid, curve: Curve, report: R
         parts: list[tuple[str, str]] = []
         for column, cell in enumerate(text):
             blank = cell == " "
-            style = onsets.get(column, "") if blank else bold if over[row][column] != " " else thin
-            shown = "┊" if blank and column in onsets else cell
+            style = onsets.get(column, "") if blank else thin if over[row][column] == " " else bold
+            only_raw = over[row][column] == " "
+            shown = cell if only_raw else over[row][column]  # where the smooth line runs, nothing may blur it
+            if blank:
+                shown = "┊" if column in onsets else " "
+            elif only_raw and not ink.colour:
+                shown = _RAW
             if parts and parts[-1][1] == style:
                 parts[-1] = parts[-1][0] + shown, style
             else:
@@ -175,4 +182,5 @@ def _foot(report: Report, width: int, ink: Ink) -> list[str]:
 def _wrapped(text: str, width: int, head: str) -> list[str]:
     """Return text in lines with a head on the first and the same room on the others."""
     room = " " * len(head)
-    return textwrap.wrap(text, max(width, len(head) + 20), initial_indent=head, subsequent_indent=room) or [head.rstrip()]
+    lines = textwrap.wrap(text, max(width, len(head) + 20), initial_indent=head, subsequent_indent=room)
+    return lines or [head.rstrip()]
