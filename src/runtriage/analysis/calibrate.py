@@ -6,12 +6,13 @@ from collections.abc import Iterable
 
 import numpy as np
 
+from runtriage.analysis.derived import MOVE
 from runtriage.analysis.null_table import CHANCES, LEVEL_Z, NOISE_Z
 from runtriage.analysis.order_stats import Array
 from runtriage.model.vocab import Role
 
 _FAR_Z, _FAR_P = 40.0, 1e-9
-_MAIN = (Role.LOSS, Role.GRAD_NORM)
+_MAIN = (Role.LOSS, Role.GRAD_NORM, MOVE)
 _MAIN_SHARE = 0.6
 
 
@@ -50,7 +51,7 @@ def level_limit(members: int, chance: float, *, noise: bool = False) -> float:
 def shares(roles: Iterable[str]) -> dict[str, float]:
     """Divide the chance of a false alarm over the compared roles; they sum to one.
 
-    Loss and grad norm have a quarter each, whatever else is logged: a log of forty layers must not blind us to the loss.
+    Loss, its moves and grad norm have a fifth each, whatever else is logged: a log of forty layers must not blind us to the loss.
     """
     names = list(roles)
     main = [r for r in names if r in _MAIN]

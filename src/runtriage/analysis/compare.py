@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from runtriage.analysis.calibrate import level_curve, level_limit, shares
 from runtriage.analysis.context import data_switches
 from runtriage.analysis.departure import Departures, departures
-from runtriage.analysis.derived import CLIP_TOP, CLIPPED_SHARE, VAL_GAP
+from runtriage.analysis.derived import CLIP_TOP, CLIPPED_SHARE, MOVE, VAL_GAP
 from runtriage.analysis.detectors import (
     clipping,
     layers,
@@ -52,7 +52,7 @@ DETECTORS: tuple[Callable[[RunView], list[Form]], ...] = (
 
 FLOOR: dict[str, float] = {
     Role.LOSS: 0.01, Role.GRAD_NORM: 0.05, Role.UPDATE_RATIO: 0.05, Role.PARAM_NORM: 0.005, Role.ATTENTION_LOGIT: 0.05,
-    Role.GRAD_NORM_CLIPPED: 0.05, NOISE + Role.LOSS: 0.15, CLIP_TOP: 0.05, CLIPPED_SHARE: 0.5, VAL_GAP: 0.02, Role.VAL_LOSS: 0.01,
+    Role.GRAD_NORM_CLIPPED: 0.05, NOISE + Role.LOSS: 0.15, MOVE: 0.01, CLIP_TOP: 0.05, CLIPPED_SHARE: 0.5, VAL_GAP: 0.02, Role.VAL_LOSS: 0.01,
 }
 """Smallest believable run-to-run standard deviation of a role's log level: a band narrower than this is luck."""
 
@@ -238,7 +238,10 @@ def _round(
     candidate = np.array([[s.level.get(role, missing) for role in roles] for s in sketches]).reshape(len(runs), len(roles), axis.bins)
     floor = np.array([FLOOR.get(role, _DEFAULT_FLOOR) for role in roles])
     moved = departures(candidate, members, use, floor, trusted=trusted) if roles and members.size else None
-    counts = use.any(axis=2).sum(axis=1)
+    # the number that counts is the one where the fewest are left: members are distrusted from their own faults on
+    counts = np.quantile(use.sum(axis=1), 0.25, axis=1, method="lower").astype(int) if use.shape[1] else np.zeros(len(runs), int)
+    some = use.any(axis=2).sum(axis=1)
+    counts = np.where(some >= 2, np.maximum(counts, 2), some)
     centres = [_by_role(moved.centre[i], roles) if moved is not None and counts[i] >= 2 else {} for i in range(len(runs))]
     own = [excursions(s, axis, c) for s, c in zip(sketches, centres, strict=True)]
     if table.live:

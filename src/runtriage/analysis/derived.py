@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from runtriage.analysis.order_stats import Array, moving_median, nan_median
+from runtriage.analysis.order_stats import Array, moving_median, nan_mean, nan_median
 from runtriage.model.series import PreparedRun, Series
 from runtriage.model.vocab import Role
 
@@ -23,6 +23,12 @@ CLIP_TOP = "top/" + Role.GRAD_NORM_CLIPPED
 CLIPPED_SHARE = "share/" + Role.CLIP_RATE
 """Logit of the share of rows at which clipping fired."""
 
+MOVE = "move/" + Role.LOSS
+"""How far the level of the loss moves from the four bins before a place to the four behind it.
+
+Runs that differ in level for good agree in how they move, so a step shows here that drowns in the spread of levels.
+"""
+
 VAL_GAP = "gap/" + Role.VAL_LOSS
 """Log validation loss less log training loss."""
 
@@ -34,6 +40,7 @@ CLIP_KEYS: tuple[str, ...] = (
 _LAYER = Role.LAYER_GRAD_NORM + "/"
 _ZERO = -18.4
 _TOP = 0.98
+_REACH = 4
 
 
 def derive(run: PreparedRun, edges: Array, level: Mapping[str, Array]) -> dict[str, Array]:
@@ -59,6 +66,8 @@ def derive(run: PreparedRun, edges: Array, level: Mapping[str, Array]) -> dict[s
         table = np.array([level[name] for name in names])
         for i, name in enumerate(names):
             out[BALANCE + name.removeprefix(_LAYER)] = table[i] - nan_median(np.delete(table, i, axis=0), 0)
+    if Role.LOSS in level:
+        out[MOVE] = _move(level[Role.LOSS])
     clipped = run.by_role.get(Role.GRAD_NORM_CLIPPED)
     if clipped is not None and clipped.step.size:
         out[CLIP_TOP] = _per_bin(clipped, edges, _top)
@@ -122,6 +131,15 @@ def layer_rows(run: PreparedRun, layer: str) -> tuple[Array, Array] | None:
 def _floored_log(value: Array) -> Array:
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.where(np.isfinite(value) & (value >= 0), np.maximum(np.log(value), _ZERO), np.nan)
+
+
+def _move(level: Array) -> Array:
+    behind = np.concatenate([level, np.full(_REACH, np.nan)])
+    ahead = np.concatenate([np.full(_REACH, np.nan), level])
+    windows = np.lib.stride_tricks.sliding_window_view
+    after = nan_mean(windows(behind, _REACH)[: level.size])
+    before = nan_mean(windows(ahead, _REACH)[: level.size])
+    return np.where(np.isfinite(level), after - before, np.nan)
 
 
 def _per_bin(series: Series, edges: Array, of: Any) -> Array:

@@ -26,6 +26,13 @@ def nan_median(values: Array, axis: int) -> Array:
     return sorted_quantile(ordered, np.isfinite(ordered).sum(axis=-1), 0.5)
 
 
+def nan_mean(values: Array) -> Array:
+    """Mean of the finite entries along the last axis; NaN where there is none."""
+    good = np.isfinite(values)
+    count = good.sum(axis=-1)
+    return np.where(count > 0, np.where(good, values, 0.0).sum(axis=-1) / np.maximum(count, 1), np.nan)
+
+
 def sorted_quantile(ordered: Array, count: NDArray[np.intp], q: float) -> Array:
     """Quantile of rows that are sorted along the last axis with NaN behind ``count`` finite entries (linear rule).
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from runtriage.analysis.context import data_switch_near, lr_above, lr_ratio
+from runtriage.analysis.derived import MOVE
 from runtriage.analysis.form import DRIFT_RANK, Form, RunView, rows_against_centre
 from runtriage.analysis.locate import episode, locate, middle, ramp_start
 from runtriage.analysis.order_stats import Array, moving_mean
@@ -14,6 +15,7 @@ from runtriage.analysis.shapes import Shape, best_shape
 from runtriage.model.vocab import Explanation, FindingKind, Outcome, Role
 
 _PERSIST = 3
+_LEAST_STEP = 0.02
 _SCOPE_JUMP = 0.62
 _FACTOR_SPREAD = 0.25
 
@@ -46,10 +48,38 @@ def detect(view: RunView) -> list[Form]:
     up = episode(z[:last], view.limit(Role.LOSS), _PERSIST, 1)
     if up is not None:
         return [_upward(view, _measure(view, up[0], last, 1), up, last)]
+    moved = _move(view, last)
+    if moved is not None:
+        return [moved]
     down = episode(z[:last], view.limit(Role.LOSS), _PERSIST, -1)
     if down is not None and down[0] > 2:
         return [_downward(view, _measure(view, down[0], last, -1))]
     return []
+
+
+def _move(view: RunView, last: int) -> Form | None:
+    """A step that stays, seen in how the level moves: smaller than the spread of levels between runs."""
+    z, r = view.z.get(MOVE), view.r[Role.LOSS]
+    hit = episode(z[:last], view.limit(MOVE), _PERSIST, 1) if z is not None else None
+    if z is None or hit is None or hit[0] <= 3 or last - hit[1] < 4:
+        return None
+    at = hit[0] + int(np.nanargmax(z[hit[0] : hit[1]]))
+    before, after = middle(r, at - 6, at - 1), middle(r, at + 1, at + 7)
+    late = middle(r, last - max(3, (last - at) // 2), last)
+    if after - before < _LEAST_STEP or late - before < 0.5 * (after - before):
+        return None
+    change = _measure(view, at, last, 1)
+    extreme = float(z[at])
+    explained = Explanation.DATA_SWITCH if data_switch_near(view, change.step) else None
+    return Form(
+        kind=FindingKind.STEP_UP, role=Role.LOSS, start=change.step, detected=max(change.step, int(view.axis.edges[at])), peak=change.step,
+        z=extreme, p=view.p_level(MOVE, extreme), outcome=Outcome.ONGOING, explained_by=explained, rank=14,
+        evidence=(
+            f"the level of the loss moves x {np.exp(after - before):.3g} against {view.members} runs of the same config within a few bins, "
+            f"z {extreme:.1f}, and stays",
+        ),
+        measures={"jump": after - before, "final": late - before, "norm_jump": change.norm_jump},
+    )
 
 
 def _measure(view: RunView, at: int, last: int, sign: int) -> _Change:

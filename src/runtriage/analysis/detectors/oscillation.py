@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from runtriage.analysis.context import ABOVE, lr_above
 from runtriage.analysis.form import Form, RunView
 from runtriage.analysis.locate import middle
 from runtriage.analysis.order_stats import Array, moving_mean, runs_true
@@ -13,6 +14,8 @@ from runtriage.model.vocab import FindingKind, Outcome, Role
 _LARGER = 0.6
 _SHARE, _LAG1 = 0.4, -0.5
 _MIN_WINDOW = 48
+_LR_FACTOR = 1.3
+_GROWN = 1.1
 _CYCLES = 3
 
 
@@ -33,9 +36,10 @@ def detect(view: RunView) -> list[Form]:
         lo, hi = (int(x) for x in np.searchsorted(step, [view.axis.edges[a], view.axis.edges[b]]))
         regular, share, lag1 = _regular(e, lo, hi)
         progress = middle(view.r[Role.LOSS], a, b) < -0.05 if view.has_cohort and Role.LOSS in view.r else _falls(view, lo, hi)
-        if not regular or progress:
+        forced = _driven(view, a, b)
+        if forced is None and (not regular or progress):
             continue
-        start = _first_swing(view, e, step, lo, hi)
+        start = float(forced) if forced is not None else _first_swing(view, e, step, lo, hi)
         larger = _size(view, a, b)
         return [
             Form(
@@ -51,6 +55,22 @@ def detect(view: RunView) -> list[Form]:
             )
         ]
     return []
+
+
+def _driven(view: RunView, a: int, b: int) -> int | None:
+    """Step at which the lr jumped above the cohort's for good, when the noise then grew several times and stayed.
+
+    Swings that grow without bound have no period to be found; the lr tells what they are.
+    """
+    above, role, lr = lr_above(view), NOISE + Role.LOSS, view.run.by_role.get(Role.LR)
+    if above is None or lr is None or view.schedule is None or role not in view.r or b - a < max(3, view.axis.bins // 8):
+        return None
+    row = int(np.searchsorted(lr.step, above))
+    jumped = lr.value[min(row, lr.value.size - 1)] > _LR_FACTOR * lr.value[max(0, row - 1)]
+    late = int(np.searchsorted(lr.step, view.axis.edges[b] - 1))
+    stays = np.log(max(lr.value[min(late, lr.value.size - 1)], 1e-300)) - np.interp(view.axis.edges[b], *view.schedule) > ABOVE
+    near = view.axis.edges[max(0, a - 4)] <= above <= view.axis.edges[a + 1]
+    return above if jumped and stays and near and middle(view.r[role], a, b) > _GROWN else None
 
 
 def _noisy_bins(view: RunView) -> np.ndarray:
