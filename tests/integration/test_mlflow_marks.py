@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -12,7 +12,8 @@ from runtriage.errors import MarkWriteError, RunNotFoundError
 from runtriage.model.history import RunInfo
 from runtriage.model.marks import Marks, WritePlan, content_digest
 from runtriage.outputs.plan import clear, plan
-from runtriage.trackers.mlflow.access import access_to
+from runtriage.trackers.mlflow.access import Access, access_to
+from runtriage.trackers.mlflow.client import MlflowClient
 from runtriage.trackers.mlflow.note import BEGIN, BEGIN_APART, END, NOTE_LIMIT
 from runtriage.trackers.mlflow.source import MlflowSource
 
@@ -20,6 +21,18 @@ pytestmark = pytest.mark.integration
 NOTE = "mlflow.note.content"
 SVG, HTML = "runtriage/panel.svg", "runtriage/panel.html"
 FOREIGN = ["plain", "", "\n\n", " ends in space \n", "a\r\nb\t\u200b\U0001f600", "```\nfence", f"{BEGIN} lonely", END]
+
+
+class Uploading(MlflowClient):
+    """A client during whose uploads something happens."""
+
+    def __init__(self, access: Access, during: Callable[[], None]) -> None:
+        super().__init__(access)
+        self._during = during
+
+    def put_file(self, path: str, content: bytes, content_type: str) -> None:
+        super().put_file(path, content, content_type)
+        self._during()
 
 
 class World:
@@ -115,6 +128,16 @@ def test_the_note_is_merged_with_what_is_there_when_it_is_written(world: World) 
     assert world.server.tags(world.run)[NOTE].startswith(f"theirs\n\n{BEGIN_APART}\nours")
 
 
+def test_a_note_written_during_the_upload_survives(world: World) -> None:
+    """What a person writes while our files are being stored is merged with too."""
+    access = access_to(world.source.address, {})
+    client = Uploading(access, lambda: world.server.set_tag(world.run, NOTE, "theirs"))
+    source = MlflowSource(access, client=client)
+    source.apply(world.info, plan(wanted(note="ours"), world.marks()))
+    source.close()
+    assert world.server.tags(world.run)[NOTE].startswith("theirs\n\n")
+
+
 def test_a_note_that_does_not_fit_is_cut_and_still_counts_as_written(world: World) -> None:
     """With 7,000 characters of the user's, a long block is cut at a line, and a second sweep plans nothing."""
     world.server.set_tag(world.run, NOTE, "u" * 7000)
@@ -208,6 +231,14 @@ def test_a_file_removed_by_hand_is_planned_again(world: World) -> None:
     world.reconcile(wanted())
     place = f"{world.experiment}/{world.run}/artifacts/{SVG}"
     world.server.raw("DELETE", f"/api/2.0/mlflow-artifacts/artifacts/{place}")
+    assert list(plan(wanted(), world.marks()).put_files) == [SVG]
+
+
+def test_a_file_replaced_by_hand_is_planned_again(world: World) -> None:
+    """The record of what was stored does not hide that something else is there."""
+    world.reconcile(wanted())
+    place = f"{world.experiment}/{world.run}/artifacts/{SVG}"
+    world.server.raw("PUT", f"/api/2.0/mlflow-artifacts/artifacts/{place}", {"a": 1})
     assert list(plan(wanted(), world.marks()).put_files) == [SVG]
 
 

@@ -3,67 +3,21 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator
-from typing import Any, cast
+from collections.abc import Iterator
 
 import numpy as np
 import pytest
 from mlflow_server.real import T0, RealServer
+from mlflow_server.world import World, line
 
 from runtriage.errors import RunNotFoundError, SourceError, UsageError
 from runtriage.model.history import RunInfo
 from runtriage.model.marks import WritePlan
 from runtriage.model.vocab import RunState
 from runtriage.registry import open_source, split_run
-from runtriage.trackers.mlflow.access import access_to
-from runtriage.trackers.mlflow.client import MlflowClient
-from runtriage.trackers.mlflow.source import MlflowSource
 
 pytestmark = pytest.mark.integration
 HOSTILE = ["<b>x</b> & \"q\" 'a'", "a\\b", "`tick` [x](y) | ~", "\u202eabc \u00e9 \U0001f600"]
-
-
-class Interrupted(MlflowClient):
-    """A client in whose calls something happens between the first page and the second."""
-
-    between: Callable[[], None] | None = None
-
-    def get(self, path: str, params: Any, decode: Any) -> Any:
-        return self._then(super().get(path, params, decode), path)
-
-    def post(self, path: str, body: Any, decode: Any) -> Any:
-        return self._then(super().post(path, body, decode), path)
-
-    def _then(self, answer: Any, path: str) -> Any:
-        if self.between is not None and path in ("metrics/get-history", "runs/search"):
-            happen, self.between = self.between, None
-            happen()
-        return answer
-
-
-class World:
-    """An empty experiment and ways to open it."""
-
-    def __init__(self, server: RealServer) -> None:
-        self.server = server
-        self.experiment = server.experiment()
-        self.address = server.address(self.experiment)
-        self._opened: list[MlflowSource] = []
-
-    def source(self, **sizes: int) -> MlflowSource:
-        access = access_to(self.address, {})
-        source = MlflowSource(access, client=Interrupted(access), **sizes)
-        self._opened.append(source)
-        return source
-
-    def interrupted(self, between: Callable[[], None], **sizes: int) -> MlflowSource:
-        source = self.source(**sizes)
-        cast("Interrupted", source._client).between = between
-        return source
-
-    def close(self) -> None:
-        for source in self._opened:
-            source.close()
 
 
 @pytest.fixture
@@ -71,10 +25,6 @@ def world(mlflow_server: RealServer) -> Iterator[World]:
     made = World(mlflow_server)
     yield made
     made.close()
-
-
-def line(count: int, *, start: int = 0, stamp: int = T0) -> list[tuple[int, float, int]]:
-    return [(start + i, float(start + i), stamp + i) for i in range(count)]
 
 
 def test_listing_is_newest_first(world: World) -> None:
