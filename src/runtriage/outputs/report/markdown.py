@@ -1,7 +1,8 @@
 """Reports as Markdown: the block in the note of a run, and the digest on an experiment. Pure.
 
 Names and sentences hold text from outside. Names stand in code spans, where Markdown knows no links, images or HTML.
-Sentences are escaped character by character, and what engines turn into links without being asked is pulled apart.
+In sentences, which never begin a line, the characters that act inside a line are escaped, and what engines turn into
+links without being asked is pulled apart; words like ``grad_norm`` stay as they are, for the raw text is seen as well.
 The first line is a plain sentence: MLflow shows the raw beginning of a note in its table of runs.
 """
 
@@ -21,7 +22,7 @@ FINDINGS_SHOWN = 4
 CAUSES_SHOWN = 3
 RUNS_SHOWN = 25
 
-_SPECIAL = re.compile(r"([\\`*_{}\[\]()<>#+.!|~$^&=:-])")
+_SPECIAL = re.compile(r"[\\`*\[\]<>&~|$!]|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])")
 _JOINT = "\u200b"
 _SAFE_URL = re.compile(r"https?://[A-Za-z0-9._~:/#?&=%+,;-]{1,500}")
 
@@ -32,12 +33,12 @@ def escape(text: str, limit: int = words.SENTENCE_LIMIT) -> str:
     Examples
     --------
     >>> escape("x [a](javascript:1) <b>")
-    'x \\[a\\]\\(javascript\\:1\\) \\<b\\>'
+    'x \\[a\\](javascript:1) \\<b\\>'
     """
     flat = words.one_line(text, limit)
     flat = flat.replace("://", f":{_JOINT}//").replace("@", f"@{_JOINT}")
     flat = re.sub(r"(?i)www\.", lambda found: f"{found[0][:3]}{_JOINT}.", flat)
-    return _SPECIAL.sub(r"\\\1", flat)
+    return _SPECIAL.sub(r"\\\g<0>", flat)
 
 
 def code(text: str, limit: int = words.NAME_LIMIT, *, in_table: bool = False) -> str:
@@ -151,7 +152,7 @@ def _tail(report: Report, *, page_hint: bool) -> list[str]:
     odds = f" A healthy run would get this with a chance of {escape(chance)}." if chance else ""
     lines.append(f"Compared with {words.compared(report.baseline)}.{odds if report.verdict != Level.HEALTHY else ''}")
     if page_hint:
-        lines.append("The whole diagnosis: artifact runtriage/panel\\.html")
+        lines.append("The whole diagnosis: artifact runtriage/panel.html")
     return [line for text in lines for line in (text, "")]
 
 
