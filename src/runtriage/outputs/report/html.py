@@ -1,7 +1,8 @@
 """A page about one run or about all runs of a source: one file, no script, no network. Pure.
 
 Everything from outside passes through :func:`~runtriage.outputs.report.words.one_line` and through Jinja's autoescape;
-only pictures made here are markup. The page forbids itself scripts and connections, should anything ever slip through.
+only pictures and style sheets made here are passed as markup (``|safe`` in the template). The page forbids itself
+scripts and connections, should anything ever slip through.
 """
 
 from __future__ import annotations
@@ -13,7 +14,6 @@ from functools import cache
 from typing import Any
 
 from jinja2 import Environment, StrictUndefined, Template
-from markupsafe import Markup
 
 from runtriage.model.curve import Triage
 from runtriage.model.report import Cause, Finding, Report
@@ -58,7 +58,7 @@ def render_html(triages: Sequence[Triage], title: str) -> str:
         flagged=[run for run in runs[: len(flagged)] if run["detailed"]],
         rest=[run for run in runs[len(flagged) :] if run["detailed"]],
         left_out=f"{left_out} more runs are in the table only." if left_out else "",
-        sheet=Markup(SHEET), panel_sheet=Markup(STYLE),  # noqa: S704  our own constants
+        sheet=SHEET, panel_sheet=STYLE,
     )
 
 
@@ -93,8 +93,8 @@ def _run(triage: Triage, number: int, *, detailed: bool, spark: bool) -> dict[st
         "url": _link(report.run.url), "facts": _facts(report), "what": _what(report),
         "cause": words.cause_name(cause.id) if cause is not None else "",
         "check": words.one_line(cause.verify[0], 160) if cause is not None and cause.verify else "",
-        "spark": Markup(render_spark(triage)) if spark else "",  # noqa: S704  drawn by us from numbers
-        "panel": Markup(render_svg(triage, standalone=False)) if detailed and triage.curves else "",  # noqa: S704
+        "spark": render_spark(triage) if spark else "",
+        "panel": render_svg(triage, standalone=False) if detailed and triage.curves else "",
         "findings": [_finding(finding, n) for n, finding in enumerate(found, 1)] if detailed else [],
         "missing": [words.one_line(text, words.SENTENCE_LIMIT) for text in report.missing[:10]],
     }

@@ -12,7 +12,7 @@ form-action 'none'">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="referrer" content="no-referrer">
 <title>{{ title }} · runtriage</title>
-<style>{{ sheet }}{{ panel_sheet }}</style>
+<style>{{ sheet|safe }}{{ panel_sheet|safe }}</style>
 </head>
 <body>
 <div class="wrap">
@@ -43,7 +43,7 @@ aria-label="show {{ pick.text }}">
 <tr class="one {{ run.level }}"><td><span class="pill {{ run.level }}">{{ run.level }}</span></td>
 <td class="name">{% if run.detailed %}<a href="#{{ run.anchor }}"><bdi>{{ run.name }}</bdi></a>{% else %}\
 <bdi>{{ run.name }}</bdi>{% endif %}</td>
-<td>{{ run.spark }}</td><td class="what">{{ run.what }}</td><td>{{ run.cause }}</td>\
+<td>{{ run.spark|safe }}</td><td class="what">{{ run.what }}</td><td>{{ run.cause }}</td>\
 <td class="check">{{ run.check }}</td></tr>
 {%- endfor %}
 </tbody></table></div>
@@ -64,8 +64,8 @@ aria-label="show {{ pick.text }}">
 {%- endif %}
 {%- for run in rest %}
 <details class="card run one {{ run.level }}" id="{{ run.anchor }}"{% if not many %} open{% endif %}>
-<summary><span class="pill {{ run.level }}">{{ run.level }}</span><h3><bdi>{{ run.name }}</bdi></h3>{{ run.spark }}\
-</summary>
+<summary><span class="pill {{ run.level }}">{{ run.level }}</span><h3><bdi>{{ run.name }}</bdi></h3>\
+{{ run.spark|safe }}</summary>
 <div style="padding:0 20px 8px"><p class="reason">{{ run.reason }}</p>{{ facts(run) }}</div>
 {{ body(run) }}
 </details>
@@ -87,7 +87,7 @@ MACROS = """\
 <a href="{{ run.url }}" rel="noopener noreferrer">open in the tracker</a>{% endif %}</p>
 {%- endmacro %}
 {%- macro body(run) %}
-<div class="panel">{{ run.panel }}</div>
+<div class="panel">{{ run.panel|safe }}</div>
 {%- for finding in run.findings %}
 <div class="finding {{ finding.tone }}">
 <h4><span class="num">{{ finding.number }}</span>{{ finding.title }} <i>in <bdi>{{ finding.metric }}</bdi>, \
