@@ -16,7 +16,7 @@ import pytest
 
 pytest.importorskip("wandb")
 
-from runtriage.trackers.wandb.source import WandbSource  # noqa: E402
+from runtriage.trackers.wandb.source import WandbSource
 
 pytestmark = pytest.mark.bench
 TESTS = Path(__file__).resolve().parent.parent
@@ -71,7 +71,7 @@ def test_exported(capsys: pytest.CaptureFixture[str]) -> None:
             assert len(source.read(info).tracks["train/loss"].step) == rows
         used = own_cpu() + core_cpu() - before
     with capsys.disabled():
-        print(f"\nexported: {RUNS * rows / used / 1e6:.2f} M rows per CPU second ({used:.2f} s)")
+        print(f"\nexported: {RUNS * rows / used / 1e6:.2f} M rows per CPU second ({used:.2f} s)")  # noqa: T201
     assert RUNS * rows / used >= 3e6
 
 
@@ -92,7 +92,9 @@ def test_live(capsys: pytest.CaptureFixture[str]) -> None:
             list(source.client.run(info.id).scan_history(use_cache=False))
         serial = time.perf_counter() - started
     with capsys.disabled():
-        print(f"\nlive: {took:.2f} s, floor {floor:.2f} s ({took / floor:.2f}x); serial scan_history {serial / took:.1f}x")
+        print(  # noqa: T201
+            f"\nlive: {took:.2f} s, floor {floor:.2f} s ({took / floor:.2f}x); serial scan_history {serial / took:.1f}x"
+        )
     assert took <= 1.1 * floor
 
 

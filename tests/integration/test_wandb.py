@@ -13,6 +13,9 @@ import pytest
 
 wandb = pytest.importorskip("wandb")
 
+from wandb_server import Behaviour, StandIn, StoredRun  # noqa: E402
+from wandb_server.session import stand_in  # noqa: E402
+
 from runtriage.errors import AccessRefusedError, MarkWriteError, RunNotFoundError, SourceError  # noqa: E402
 from runtriage.model.marks import Marks, WritePlan  # noqa: E402
 from runtriage.model.vocab import RunState  # noqa: E402
@@ -20,14 +23,17 @@ from runtriage.registry import open_source, split_run  # noqa: E402
 from runtriage.trackers.base import HistorySource, MarkTarget  # noqa: E402
 from runtriage.trackers.wandb.client import Limits  # noqa: E402
 from runtriage.trackers.wandb.source import WandbSource, with_tail  # noqa: E402
-from wandb_server import Behaviour, StandIn, StoredRun  # noqa: E402
-from wandb_server.session import stand_in  # noqa: E402
 
 pytestmark = pytest.mark.integration
 QUICK = Limits(attempt=2.0, retries=2, pause=0.2, call=20.0)
 NAN, INF = math.nan, math.inf
 ROWS: list[dict[str, Any]] = [
-    {"loss": 2.0 if i != 3 else NAN, "n": {"a": i, "b": INF if i == 4 else 1}, **({"x.y": i} if i % 2 else {}), "word": "w"}
+    {
+        "loss": 2.0 if i != 3 else NAN,
+        "n": {"a": i, "b": INF if i == 4 else 1},
+        **({"x.y": i} if i % 2 else {}),
+        "word": "w",
+    }
     for i in range(12)
 ]
 PLAN = WritePlan(
@@ -80,7 +86,11 @@ def test_listing(server: StandIn, source: WandbSource) -> None:
         put(server, f"r{i}", rows=ROWS[:1], config={"lr": 0.1, "n": {"d": 1}}, tags=["a"], state="crashed")
     runs = list(source.list_runs())
     assert [run.id for run in runs] == [f"r{i}" for i in reversed(range(250))]
-    assert (runs[0].config, dict(runs[0].tags), runs[0].state) == ({"lr": 0.1, "n": {"d": 1}}, {"a": ""}, RunState.FAILED)
+    assert (runs[0].config, dict(runs[0].tags), runs[0].state) == (
+        {"lr": 0.1, "n": {"d": 1}},
+        {"a": ""},
+        RunState.FAILED,
+    )
     assert server.counts == {"Runs": 3}
 
 
@@ -302,7 +312,11 @@ def test_apply_then_nothing_left_then_clear(server: StandIn, source: WandbSource
     source.apply(info, WritePlan(set_tags=PLAN.set_tags))
     assert server.counts["UpsertBucket"] == 0
     source.apply(info, undo(marks))
-    assert (run.tags, run.summary.replace(" ", ""), run.config, run.notes) == (before[0], before[1].replace(" ", ""), *before[2:])
+    assert (run.tags, run.summary.replace(" ", ""), run.config, run.notes) == (
+        before[0],
+        before[1].replace(" ", ""),
+        *before[2:],
+    )
     assert not run.files
 
 
@@ -314,7 +328,9 @@ def test_marks_move_once_the_run_ends(server: StandIn, source: WandbSource) -> N
     run.state = "finished"
     marks = source.read_marks(info)
     assert "runtriage/marks.json" in marks.files
-    source.apply(info, WritePlan(set_tags=PLAN.set_tags, set_note=PLAN.set_note, delete_files=("runtriage/marks.json",)))
+    source.apply(
+        info, WritePlan(set_tags=PLAN.set_tags, set_note=PLAN.set_note, delete_files=("runtriage/marks.json",))
+    )
     assert source.read_marks(info).tags == PLAN.set_tags
     assert "runtriage/marks.json" not in run.files
 
@@ -359,7 +375,9 @@ def test_read_only_rights(server: StandIn, source: WandbSource) -> None:
         source.apply(info, WritePlan(set_tags={"runtriage.status": "watch"}))
 
 
-def test_nothing_left_behind(server: StandIn, source: WandbSource, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nothing_left_behind(
+    server: StandIn, source: WandbSource, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Downloads leave no file behind."""
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     put(server, exported=True)

@@ -8,13 +8,16 @@ import pytest
 
 pytest.importorskip("wandb_workspaces")
 
-from runtriage.model.marks import Marks, WritePlan  # noqa: E402
-from runtriage.trackers.wandb.source import WandbSource  # noqa: E402
-from wandb_server import StandIn  # noqa: E402
-from wandb_server.session import stand_in  # noqa: E402
+from wandb_server import StandIn
+from wandb_server.session import stand_in
+
+from runtriage.model.marks import Marks, WritePlan
+from runtriage.trackers.wandb.source import WandbSource
 
 pytestmark = pytest.mark.integration
-PLAN = WritePlan(set_tags={"runtriage.view": "1"}, set_note="| run | verdict |\n|--|--|\n| <!-- runtriage:begin e30= --> | broken |")
+PLAN = WritePlan(
+    set_tags={"runtriage.view": "1"}, set_note="| run | verdict |\n|--|--|\n| <!-- runtriage:begin e30= --> | broken |"
+)
 
 
 @pytest.fixture(scope="module")
@@ -45,7 +48,7 @@ def test_made_once_and_updated_in_place(server: StandIn, source: WandbSource) ->
 
 def test_clear_takes_ours_and_leaves_others(server: StandIn, source: WandbSource) -> None:
     """Clearing deletes our view and report, and not one of the same name that somebody else made."""
-    theirs = {"entityName": "team", "projectName": "p", "type": "project-view", "name": "nw-x-v", "displayName": "runtriage",
+    theirs = {"entityName": "team", "projectName": "p", "type": "project-view", "name": "nw-x-v", "displayName": "runtriage",  # noqa: E501
               "description": "", "spec": "{}", "id": "theirs"}  # fmt: skip
     server.world.views["theirs"] = dict(theirs)
     source.apply_project(PLAN)

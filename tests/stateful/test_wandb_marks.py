@@ -13,23 +13,36 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 pytest.importorskip("wandb")
 
-from runtriage.errors import RuntriageError  # noqa: E402
-from runtriage.model.marks import Marks, WritePlan, content_digest  # noqa: E402
-from runtriage.trackers.wandb.client import Limits  # noqa: E402
-from runtriage.trackers.wandb.marks import is_own_tag  # noqa: E402
-from runtriage.trackers.wandb.source import WandbSource  # noqa: E402
-from runtriage.trackers.wandb.summary import is_own, members  # noqa: E402
-from wandb_server import StandIn  # noqa: E402
-from wandb_server.session import stand_in  # noqa: E402
+from wandb_server import StandIn
+from wandb_server.session import stand_in
+
+from runtriage.errors import RuntriageError
+from runtriage.model.marks import Marks, WritePlan, content_digest
+from runtriage.trackers.wandb.client import Limits
+from runtriage.trackers.wandb.marks import is_own_tag
+from runtriage.trackers.wandb.source import WandbSource
+from runtriage.trackers.wandb.summary import is_own, members
 
 pytestmark = pytest.mark.integration
 QUICK = Limits(attempt=5.0, retries=2, pause=0.01, call=20.0)
-RAW = st.sampled_from(["1e5", "NaN", "-Infinity", '"\\u00e9"', '{"min":  1.0}', "0.10", '"<b>"', "12345678901234567890"])
+RAW = st.sampled_from(
+    ["1e5", "NaN", "-Infinity", '"\\u00e9"', '{"min":  1.0}', "0.10", '"<b>"', "12345678901234567890"]
+)
 THEIR_TAGS = st.sampled_from(["a", "b", "rt:todo", "runtriage", "Rt:broken", "\u202e", "x" * 64])
 THEIR_KEYS = st.sampled_from(["loss", "runtriage", "runtriage.contract", "a.b", "_step", 'q"uote'])
 READS_BEFORE_THE_LAST = ["Run", "RunFiles", "CreateRunFiles", "upload", "MarkRunFilesUploaded"]
-FAULTS = [("UpsertBucket", 400), ("UpsertBucket", "cut"), ("CreateRunFiles", 400), ("upload", 400), ("Run", 400),
-          ("RuntriageRun", 400), ("RuntriageRun", "cut"), ("RunFiles", 400), ("deleteFiles", 400), ("download", 403)] * 2
+FAULTS = [
+    ("UpsertBucket", 400),
+    ("UpsertBucket", "cut"),
+    ("CreateRunFiles", 400),
+    ("upload", 400),
+    ("Run", 400),
+    ("RuntriageRun", 400),
+    ("RuntriageRun", "cut"),
+    ("RunFiles", 400),
+    ("deleteFiles", 400),
+    ("download", 403),
+] * 2
 FAULTS += [("UpsertBucket", "late")]  # the client waits two seconds before it retries: not too often
 
 
@@ -39,7 +52,9 @@ def wanted_marks(draw: Any) -> Marks:
     kinds = draw(st.lists(st.sampled_from(["loss_spike", "divergence", "plateau"]), max_size=3, unique=True))
     tags = {"runtriage.status": draw(st.sampled_from(["healthy", "broken", "withheld"]))}
     tags |= {"runtriage.findings": ",".join(kinds)} if kinds else {}
-    tags |= draw(st.dictionaries(st.just("runtriage.z_max"), st.sampled_from(["3", "18.25", "Infinity", "1.0", "1e-05"])))
+    tags |= draw(
+        st.dictionaries(st.just("runtriage.z_max"), st.sampled_from(["3", "18.25", "Infinity", "1.0", "1e-05"]))
+    )
     contents = draw(st.dictionaries(st.just("runtriage/panel.html"), st.sampled_from([b"<p>", b""])))
     files = {path: content_digest(content) for path, content in contents.items()}
     return Marks(tags=tags, note=draw(st.sampled_from([None, "lost \u2028 it"])), files=files, contents=contents)
@@ -57,7 +72,7 @@ def difference(wanted: Marks, present: Marks) -> WritePlan:
     )
 
 
-def machine(server: StandIn, steps: list[int]) -> type[RuleBasedStateMachine]:
+def machine(server: StandIn, steps: list[int]) -> type[RuleBasedStateMachine]:  # noqa: C901
     """Make the machine over one server; ``steps[0]`` counts its steps."""
     source = WandbSource("wandb://team/p", limits=QUICK)
 
@@ -67,7 +82,9 @@ def machine(server: StandIn, steps: list[int]) -> type[RuleBasedStateMachine]:
             server.world.runs.clear()
             server.clear_faults()
             server.on_request.clear()
-            self.run = server.world.add_run("team", "p", "r", rows=[{"loss": 1.0}], tags=["a"], notes="n", config={"k": 1})
+            self.run = server.world.add_run(
+                "team", "p", "r", rows=[{"loss": 1.0}], tags=["a"], notes="n", config={"k": 1}
+            )
             self.info = source.find_run("r")
             self.saved = WritePlan()
             self.theirs = self.foreign()
@@ -75,7 +92,14 @@ def machine(server: StandIn, steps: list[int]) -> type[RuleBasedStateMachine]:
         def foreign(self) -> tuple[Any, ...]:
             kept = {k: v for k, v in members(self.run.summary).items() if not is_own(k)}
             files = {n: c for n, c in self.run.files.items() if not n.startswith("runtriage/")}
-            return ([t for t in self.run.tags if not is_own_tag(t)], kept, self.run.notes, self.run.config, files, self.run.state)
+            return (
+                [t for t in self.run.tags if not is_own_tag(t)],
+                kept,
+                self.run.notes,
+                self.run.config,
+                files,
+                self.run.state,
+            )
 
         def edit(self, change: Callable[[], None]) -> None:
             with server.world.lock:
@@ -83,7 +107,7 @@ def machine(server: StandIn, steps: list[int]) -> type[RuleBasedStateMachine]:
                 self.theirs = self.foreign()
 
         @rule(tag=THEIR_TAGS, add=st.booleans(), at=st.integers(0, 3))
-        def edit_tags(self, tag: str, add: bool, at: int) -> None:
+        def edit_tags(self, tag: str, add: bool, at: int) -> None:  # noqa: FBT001
             self.edit(lambda: self.run.tags.insert(at, tag) if add else self.drop(tag))
 
         def drop(self, tag: str) -> None:
@@ -100,7 +124,12 @@ def machine(server: StandIn, steps: list[int]) -> type[RuleBasedStateMachine]:
 
         @rule(text=st.sampled_from(["", "hello", "<!-- runtriage:begin -->"]))
         def edit_notes_and_config(self, text: str) -> None:
-            self.edit(lambda: (setattr(self.run, "notes", text), setattr(self.run, "config", f'{{"k": {{"value":"{text}"}}}}')))
+            self.edit(
+                lambda: (
+                    setattr(self.run, "notes", text),
+                    setattr(self.run, "config", f'{{"k": {{"value":"{text}"}}}}'),
+                )
+            )
 
         @rule(content=st.binary(max_size=4))
         def edit_files(self, content: bytes) -> None:
@@ -130,7 +159,7 @@ def machine(server: StandIn, steps: list[int]) -> type[RuleBasedStateMachine]:
         @rule(wanted=wanted_marks(), where=st.sampled_from(READS_BEFORE_THE_LAST), tag=THEIR_TAGS, raw=RAW)
         def apply_while_others_edit(self, wanted: Marks, where: str, tag: str, raw: str) -> None:
             plan = difference(wanted, source.read_marks(self.info))
-            server.on_request[where] = lambda: (self.edit_tags(tag, True, 0), self.edit_summary("loss", raw, ","))
+            server.on_request[where] = lambda: (self.edit_tags(tag, True, 0), self.edit_summary("loss", raw, ","))  # noqa: FBT003
             source.apply(self.info, plan)
             server.on_request.clear()
 
@@ -157,6 +186,7 @@ def machine(server: StandIn, steps: list[int]) -> type[RuleBasedStateMachine]:
         def teardown(self) -> None:
             if hasattr(self, "run"):
                 server.clear_faults()
+                self.change_state("finished")  # the summary of a run that was resumed is left alone until it ends
                 self.clear()
                 assert not [tag for tag in self.run.tags if is_own_tag(tag)]
                 assert not [key for key in members(self.run.summary) if is_own(key)]
@@ -172,7 +202,10 @@ def drive(examples: int, length: int) -> int:
         run_state_machine_as_test(
             machine(server, steps),
             settings=settings(
-                max_examples=examples, stateful_step_count=length, deadline=None, suppress_health_check=list(HealthCheck)
+                max_examples=examples,
+                stateful_step_count=length,
+                deadline=None,
+                suppress_health_check=list(HealthCheck),
             ),
         )
     return steps[0]

@@ -1,4 +1,7 @@
-"""Run the stand-in as a process of its own, so that a benchmark does not pay for it: ``python -m wandb_server KIND RUNS ROWS LATENCY``."""
+"""Run the stand-in as a process of its own, so that a benchmark does not pay for it.
+
+``python -m wandb_server KIND RUNS ROWS LATENCY``
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,11 @@ def seed(server: StandIn, kind: str, runs: int, rows: int) -> None:
     rng = np.random.default_rng(0)
     for at in range(runs):
         if kind == "exported":
-            columns = {"_step": np.arange(rows), "_timestamp": 1.796e9 + np.arange(rows), "_runtime": np.arange(rows) / 3}
+            columns = {
+                "_step": np.arange(rows),
+                "_timestamp": 1.796e9 + np.arange(rows),
+                "_runtime": np.arange(rows) / 3,
+            }
             columns |= {name: rng.normal(size=rows) for name in NAMES}
             buffer = BytesIO()
             pq.write_table(pa.table(columns), buffer)
@@ -28,9 +35,10 @@ def seed(server: StandIn, kind: str, runs: int, rows: int) -> None:
             )
         else:
             values = rng.normal(size=(rows, len(NAMES))).tolist()
-            server.world.add_run(
+            run = server.world.add_run(
                 "team", "p", f"r{at}", rows=[dict(zip(NAMES, row, strict=True)) for row in values], state="running"
             )
+            run.texts = [server.world.text(row) for row in run.rows]
 
 
 def main() -> None:

@@ -25,14 +25,6 @@ USER = {
 }
 
 
-class Refusal(Exception):
-    """An answer with a status and a message."""
-
-    def __init__(self, status: int, message: str) -> None:
-        super().__init__(message)
-        self.status = status
-
-
 def answer(world: World, name: str, document: str, variables: dict[str, Any], url: str) -> tuple[int, bytes]:
     """Answer one GraphQL request."""
     handler = HANDLERS.get(name)
@@ -41,7 +33,7 @@ def answer(world: World, name: str, document: str, variables: dict[str, Any], ur
     try:
         with world.lock:
             data = handler(world, variables, document, url)
-    except (Refusal, writes.Refusal) as refusal:
+    except writes.RefusalError as refusal:
         return refusal.status, json.dumps({"errors": [{"message": str(refusal)}]}).encode()
     return 200, json.dumps({"data": data}).encode()
 
@@ -51,7 +43,9 @@ def run_node(world: World, run: StoredRun) -> dict[str, Any]:
     counts: dict[str, dict[str, Any]] = {}
     for row in run.rows[:1] + run.rows[-1:]:
         for key, value in row.items():
-            counts[key] = {"typeCounts": [{"type": "number" if isinstance(value, int | float) else "string", "count": 1}]}
+            counts[key] = {
+                "typeCounts": [{"type": "number" if isinstance(value, int | float) else "string", "count": 1}]
+            }
     return {
         "projectId": world.projects[run.entity, run.project],
         "id": run.id,
@@ -95,7 +89,9 @@ def _runs(world: World, v: dict[str, Any], document: str, url: str) -> dict[str,
     key = (v["entity"], v["project"])
     if key not in world.projects:
         return {"project": None}
-    found = [run for (e, p, _), run in world.runs.items() if (e, p) == key and _passes(run, json.loads(v["filters"] or "{}"))]
+    found = [
+        run for (e, p, _), run in world.runs.items() if (e, p) == key and _passes(run, json.loads(v["filters"] or "{}"))
+    ]
     if v["order"].startswith("-"):
         found.reverse()
     start = 1 + next((i for i, run in enumerate(found) if run.id == v.get("cursor")), -1)
@@ -157,6 +153,8 @@ def _page(world: World, v: dict[str, Any], document: str, url: str) -> dict[str,
     if run is None:
         return {"project": {"run": None}}
     low, high = v["minStep"], v["maxStep"]
+    if run.texts is not None:
+        return {"project": {"run": {"history": run.texts[low:high]}}}
     first = run.exported if world.behaviour.pages == "live" else 0
     rows = [world.text(row) for row in run.rows[first:] if low <= row["_step"] < high]
     return {"project": {"run": {"history": rows}}}

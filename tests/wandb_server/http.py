@@ -74,7 +74,7 @@ class StandIn:
         self.url = f"http://127.0.0.1:{self._http.server_address[1]}"
         self._thread = threading.Thread(target=self._http.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
 
-    def __enter__(self) -> StandIn:
+    def __enter__(self) -> StandIn:  # noqa: PYI034
         self._thread.start()
         return self
 
@@ -136,7 +136,7 @@ class _Handler(BaseHTTPRequestHandler):
     wbufsize = 1 << 16  # head and body in one segment: a second one would wait for a delayed acknowledgement
     server: _Server
 
-    def log_message(self, format: str, *args: Any) -> None:
+    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002
         del format, args
 
     def do_POST(self) -> None:

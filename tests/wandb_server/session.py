@@ -18,7 +18,13 @@ def stand_in(behaviour: Behaviour | None = None, *, latency: float = 0.0) -> Ite
     """Run a server; inside, ``wandb`` finds its address, a key, and private folders."""
     with StandIn(behaviour, latency=latency) as server, tempfile.TemporaryDirectory(prefix="wandb-") as folder:
         ours = {f"WANDB_{name}_DIR": folder for name in ("CACHE", "DATA", "CONFIG", "ARTIFACT")}
-        ours |= {"WANDB_BASE_URL": server.url, "WANDB_API_KEY": KEY, "WANDB_DIR": folder, "WANDB_SILENT": "true", "WANDB_MODE": "online"}
+        ours |= {
+            "WANDB_BASE_URL": server.url,
+            "WANDB_API_KEY": KEY,
+            "WANDB_DIR": folder,
+            "WANDB_SILENT": "true",
+            "WANDB_MODE": "online",
+        }
         ours |= {"WANDB_ERROR_REPORTING": "false"}
         before = {name: os.environ.get(name) for name in ours}
         os.environ.update(ours)

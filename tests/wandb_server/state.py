@@ -109,9 +109,7 @@ class World:
         """Create a run with a history; rows get ``_step``, ``_timestamp`` and ``_runtime`` where they have none."""
         with self.lock:
             self.add_project(entity, project)
-            full = [
-                {"_step": i, "_timestamp": 1.796e9 + i, "_runtime": float(i), **row} for i, row in enumerate(rows)
-            ]
+            full = [{"_step": i, "_timestamp": 1.796e9 + i, "_runtime": float(i), **row} for i, row in enumerate(rows)]
             run = StoredRun(
                 entity=entity,
                 project=project,

@@ -9,7 +9,7 @@ from typing import Any
 from wandb_server.state import StoredRun, World
 
 
-class Refusal(Exception):
+class RefusalError(Exception):
     """An answer with a status and a message."""
 
     def __init__(self, status: int, message: str) -> None:
@@ -18,7 +18,7 @@ class Refusal(Exception):
 
 
 def _bucket(world: World, run: StoredRun) -> dict[str, Any]:
-    from wandb_server.graphql import run_node
+    from wandb_server.graphql import run_node  # noqa: PLC0415
 
     return run_node(world, run)
 
@@ -33,15 +33,15 @@ def _upsert_bucket(world: World, v: dict[str, Any], document: str, url: str) -> 
         entity = given.get("entity") or given.get("entityName") or "team"
         project = given.get("project") or given.get("modelName") or given.get("projectName") or "uncategorized"
         if given.get("name") is None:
-            raise Refusal(404, "run not found")
+            raise RefusalError(404, "run not found")
         run = world.runs.get((entity, project, given["name"]))
         if run is None:
             run = world.add_run(entity, project, given["name"], state="running")
             inserted = True
     for tag in given.get("tags") or ():
         if not 1 <= len(tag) <= 64:
-            raise Refusal(400, "tags must be between 1 and 64 characters")
-    fields = {"tags": "tags", "notes": "notes", "config": "config", "summaryMetrics": "summary", "displayName": "display_name",
+            raise RefusalError(400, "tags must be between 1 and 64 characters")
+    fields = {"tags": "tags", "notes": "notes", "config": "config", "summaryMetrics": "summary", "displayName": "display_name",  # noqa: E501
               "display_name": "display_name", "groupName": "group", "jobType": "job_type"}  # fmt: skip
     for theirs, ours in fields.items():
         if given.get(theirs) is not None:
@@ -73,7 +73,7 @@ def _rewind(world: World, v: dict[str, Any], document: str, url: str) -> dict[st
     entity = v.get("entity") or v.get("entityName")
     run = world.runs.get((entity, v.get("project") or v.get("projectName"), v["runName"]))  # type: ignore[arg-type]
     if run is None:
-        raise Refusal(404, "run not found")
+        raise RefusalError(404, "run not found")
     run.rows = [row for row in run.rows if row["_step"] <= v["metricValue"]]
     run.state = "running"
     return {"rewindRun": {"rewoundRun": _bucket(world, run)}}
@@ -83,7 +83,7 @@ def _state(world: World, v: dict[str, Any], document: str, url: str) -> dict[str
     del document, url
     run = world.by_id(v["input"]["id"])
     if run is None:
-        raise Refusal(404, "run not found")
+        raise RefusalError(404, "run not found")
     run.state = v["input"]["state"]
     return {"updateRunState": {"success": True}}
 
@@ -122,18 +122,27 @@ def _delete_files(world: World, v: dict[str, Any], document: str, url: str) -> d
 
 def _view_node(world: World, view: dict[str, Any]) -> dict[str, Any]:
     project = {"id": "UHJvamVjdDox", "name": view["projectName"], "entityName": view["entityName"]}
-    return {**view, "project": project, "user": {"username": "tester", "photoUrl": None, "email": None, "name": "Tester"}}
+    return {
+        **view,
+        "project": project,
+        "user": {"username": "tester", "photoUrl": None, "email": None, "name": "Tester"},
+    }
 
 
 def _upsert_view(world: World, v: dict[str, Any], document: str, url: str) -> dict[str, Any]:
     del document, url
     inserted = v.get("id") not in world.views
     if v.get("id") and inserted:
-        raise Refusal(404, "view not found")
+        raise RefusalError(404, "view not found")
     key = v.get("id") or world.next_id("Vmlldzo")
     old = world.views.get(key, {"createdAt": "2026-11-01T00:00:00Z"})
     new = {k: v.get(k) for k in ("entityName", "projectName", "type", "name", "displayName", "description", "spec")}
-    world.views[key] = {**old, **{k: x for k, x in new.items() if x is not None}, "id": key, "updatedAt": "2026-11-02T00:00:00Z"}
+    world.views[key] = {
+        **old,
+        **{k: x for k, x in new.items() if x is not None},
+        "id": key,
+        "updatedAt": "2026-11-02T00:00:00Z",
+    }
     return {"upsertView": {"view": _view_node(world, world.views[key]), "inserted": inserted}}
 
 

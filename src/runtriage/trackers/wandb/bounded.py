@@ -14,7 +14,7 @@ class _Handle:
     def __init__(self, inner: Any, limit: float) -> None:
         self._inner, self._limit = inner, limit
 
-    async def wait_async(self, *, timeout: float | None) -> Any:
+    async def wait_async(self, *, timeout: float | None) -> Any:  # noqa: ASYNC109
         """Wait for the answer."""
         return await self._inner.wait_async(timeout=self._limit if timeout is None else timeout)
 
@@ -29,7 +29,7 @@ def bounded(service: Any, attempt: float, retries: int, pause: float, call: floa
     attempt, retries, pause, call
         As in :class:`runtriage.trackers.wandb.client.Limits`.
     """
-    settings = service._settings.model_copy()
+    settings = service._settings.model_copy()  # noqa: SLF001
     for kind in ("graphql", "file_transfer"):
         setattr(settings, f"x_{kind}_retry_max", retries)
         setattr(settings, f"x_{kind}_retry_wait_min_seconds", min(1.0, pause))

@@ -2,9 +2,9 @@
 
 Everything here was proved with the real client 0.31 against a stand-in server only, never against W&B's own.
 
-The client's own defaults wait for many minutes (twenty retries of each request, scans without any time limit); requests made
-here end within :class:`Limits`. Its cache of histories is never used: it can be stale and it can hold error pages. Runs are
-never written with ``run.update()``, which sends back everything that was read.
+The client's own defaults wait for many minutes (twenty retries of each request, scans without any time limit); requests
+made here end within :class:`Limits`. Its cache of histories is never used: it can be stale and it can hold error pages.
+Runs are never written with ``run.update()``, which sends back everything that was read.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from runtriage.errors import (
     SourceError,
     SourceUnreachableError,
 )
+from runtriage.trackers.wandb.bounded import bounded
 
 _T = TypeVar("_T")
 _FIELDS = "id name displayName tags state createdAt notes config summaryMetrics historyLineCount historyKeys projectId"
@@ -70,7 +71,9 @@ class WandbClient:
         with self._lock:
             self._service = None
 
-    def list_runs(self, *, filters: Mapping[str, Any] | None = None, per_page: int = 100) -> Iterator[Mapping[str, Any]]:
+    def list_runs(
+        self, *, filters: Mapping[str, Any] | None = None, per_page: int = 100
+    ) -> Iterator[Mapping[str, Any]]:
         """Yield the fields of every run, newest first; config and summary come with the page.
 
         Raises
@@ -80,12 +83,17 @@ class WandbClient:
         """
         service = self.service()
         with translated(self.where, whole=True):
-            from wandb.apis.public import Runs
+            from wandb.apis.public import Runs  # noqa: PLC0415
 
             runs = iter(
                 Runs(
-                    service, self.entity, self.project, dict(filters or {}),
-                    order="-created_at", per_page=per_page, lazy=False,
+                    service,
+                    self.entity,
+                    self.project,
+                    dict(filters or {}),
+                    order="-created_at",
+                    per_page=per_page,
+                    lazy=False,
                 )
             )
         while True:
@@ -94,7 +102,9 @@ class WandbClient:
                     run = again(lambda: _next_run(runs))
                 except ValueError as error:
                     if "Could not find project" in str(error):
-                        raise SourceError("there is no such project, or it is not yours to see", where=self.where) from None
+                        raise SourceError(
+                            "there is no such project, or it is not yours to see", where=self.where
+                        ) from None
                     raise
             if run is None:
                 return
@@ -110,7 +120,7 @@ class WandbClient:
         """
         service = self.service()
         with translated(f"{self.where}/{run_id}"):
-            from wandb.apis.public import Run
+            from wandb.apis.public import Run  # noqa: PLC0415
 
             return again(lambda: Run(service, self.entity, self.project, run_id, lazy=False))
 
@@ -142,10 +152,11 @@ class WandbClient:
     def exports(self, run: Any, folder: Path) -> list[Path] | None:
         """Download the complete history of a run as Parquet files; None if there is no complete export.
 
-        What went wrong with a file (an address that has expired, a server error) also means None: the rows can be scanned.
+        What went wrong with a file (an address that has expired, a server error) also means None: the rows can be
+        scanned.
         """
-        from wandb.apis.public.runhistory import IncompleteRunHistoryError
-        from wandb.sdk.lib.service.service_connection import WandbApiFailedError
+        from wandb.apis.public.runhistory import IncompleteRunHistoryError  # noqa: PLC0415
+        from wandb.sdk.lib.service.service_connection import WandbApiFailedError  # noqa: PLC0415
 
         try:
             result = run.download_history_exports(folder, require_complete_history=True)
@@ -158,11 +169,11 @@ class WandbClient:
     def scan(self, run: Any, *, stop: int, start: int = 0, page: int = 10_000) -> Iterator[dict[str, Any]]:
         """Yield the rows from step ``start`` up to ``stop``; raises as :meth:`run`.
 
-        ``scan_history`` itself would stop at the server's last step, which is wrong for a run started again under its id; the
-        scan it returns is made here with our own end. A page is a window of *steps*.
+        ``scan_history`` itself would stop at the server's last step, which is wrong for a run started again under its
+        id; the scan it returns is made here with our own end. A page is a window of *steps*.
         """
         with translated(f"{self.where}/{run.id}"):
-            from wandb.apis.public import HistoryScan
+            from wandb.apis.public import HistoryScan  # noqa: PLC0415
 
             service = self.service()
             rows = again(
@@ -181,9 +192,12 @@ class WandbClient:
     def content(self, file: Any, where: str) -> bytes | None:
         """Return the content of a file, None if it cannot be downloaded."""
         try:
-            with translated(where), tempfile.TemporaryDirectory(prefix="runtriage-") as folder:
-                with file.download(root=folder, replace=True) as opened:
-                    return Path(opened.name).read_bytes()
+            with (
+                translated(where),
+                tempfile.TemporaryDirectory(prefix="runtriage-") as folder,
+                file.download(root=folder, replace=True) as opened,
+            ):
+                return Path(opened.name).read_bytes()
         except RunReadError:
             return None
 
@@ -203,7 +217,10 @@ class WandbClient:
 
     @contextmanager
     def saving(self) -> Iterator[None]:
-        """Hold while wandb-workspaces saves: it makes clients of its own, from the same environment. Translates errors."""
+        """Hold while wandb-workspaces saves.
+
+        It makes clients of its own, from the same environment. Translates errors.
+        """
         with translated(self.where):
             yield
 
@@ -224,21 +241,24 @@ class WandbClient:
 
     def _connect(self) -> Any:
         try:
-            import wandb
+            import wandb  # noqa: PLC0415
         except ImportError as error:
             raise MissingExtraError("wandb is not installed", hint="pip install 'runtriage[wandb]'") from error
         with translated(self.where, whole=True):
             api = wandb.Api(timeout=int(self._limits.call))
             found = getattr(api, "_service_api", None)
             if found is None:
-                raise SourceError(f"wandb {wandb.__version__} is too old", where=self.where, hint="0.28 or later is needed")
-            from runtriage.trackers.wandb.bounded import bounded
-
+                raise SourceError(
+                    f"wandb {wandb.__version__} is too old", where=self.where, hint="0.28 or later is needed"
+                )
             return bounded(found, self._limits.attempt, self._limits.retries, self._limits.pause, self._limits.call)
 
 
 def again(call: Callable[[], _T], tries: int = 3) -> _T:
-    """Return what a reading call returns; an answer that was cut off, which the client does not retry, is asked for again."""
+    """Return what a reading call returns.
+
+    An answer that was cut off, which the client does not retry, is asked for again.
+    """
     for left in reversed(range(tries)):
         try:
             return call()
@@ -257,15 +277,18 @@ def workspace_modules() -> tuple[Any, Any]:
         It is not installed.
     """
     try:
-        import wandb_workspaces.reports.v2 as reports
-        import wandb_workspaces.workspaces as workspaces
+        import wandb_workspaces.reports.v2 as reports  # noqa: PLC0415
+        from wandb_workspaces import workspaces  # noqa: PLC0415
     except ImportError as error:
         raise MissingExtraError("wandb-workspaces is not installed", hint="pip install 'runtriage[wandb]'") from error
     return workspaces, reports
 
 
 def _next_run(runs: Any) -> Any:
-    """Return the next run or None; if its page cannot be read, the paginator does not step over that page's first run."""
+    """Return the next run or None.
+
+    If its page cannot be read, the paginator does not step over that page's first run.
+    """
     try:
         return next(runs, None)
     except Exception:
@@ -317,10 +340,10 @@ def translated(where: str, *, whole: bool = False) -> Iterator[None]:
     except (RuntriageError, GeneratorExit):
         raise
     except Exception as error:  # the client raises a dozen unrelated types, some of them bare
-        raise _ours(error, where, whole) from error
+        raise _ours(error, where, whole=whole) from error
 
 
-def _ours(error: Exception, where: str, whole: bool) -> RuntriageError:
+def _ours(error: Exception, where: str, *, whole: bool) -> RuntriageError:
     status, text = _status(error), _clean(str(error))
     low = text.lower()
     if type(error).__name__ == "RunNotFoundError" or (status == 404 and not whole):

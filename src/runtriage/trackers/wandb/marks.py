@@ -22,7 +22,8 @@ LIVE_FILE = "runtriage/marks.json"
 STATUS, FINDINGS, NOTE = f"{OWN_PREFIX}status", f"{OWN_PREFIX}findings", f"{OWN_PREFIX}note"
 _LEVELS = frozenset(level.value for level in Level)
 _KINDS = frozenset(kind.value for kind in FindingKind)
-_GONE = "(tag removed)"
+GONE = "(tag removed)"
+"""Shown instead of a value whose tag somebody took off."""
 
 
 def is_own_tag(tag: str) -> bool:
@@ -45,8 +46,8 @@ def merged_tags(present: Iterable[str], values: Mapping[str, str]) -> list[str]:
 def values_found(present: Iterable[str], values: Mapping[str, str]) -> dict[str, str]:
     """Return our values as they are, after a look at the tags.
 
-    The tags are what people see and filter by: where they do not say what the values say, the value is reported as the tags
-    have it, so that a plan sees the difference.
+    The tags are what people see and filter by: where they do not say what the values say, the value is reported as the
+    tags have it, so that a plan sees the difference.
     """
     out = dict(values)
     own = [tag.removeprefix(TAG_PREFIX) for tag in present if is_own_tag(tag)]
@@ -54,7 +55,7 @@ def values_found(present: Iterable[str], values: Mapping[str, str]) -> dict[str,
     for key, words in said.items():
         meant = [tag.removeprefix(TAG_PREFIX) for tag in tags_for({key: out.get(key, "")})]
         if sorted(meant) != sorted(words):
-            out[key] = ",".join(words) or _GONE
+            out[key] = ",".join(words) or GONE
     return out
 
 

@@ -1,8 +1,8 @@
 """Our marks on a whole project: a workspace view and a report, made once and updated in place.
 
-A W&B project has no tags. What we would remember there is kept inside our own view, in the Markdown panel that shows the
-digest, behind a marker; the view is found again by that marker and by nothing else, so one of the same name that somebody
-else made is never touched. Proved with wandb-workspaces 0.4.13 against the stand-in server only.
+A W&B project has no tags. What we would remember there is kept inside our own view, in the Markdown panel that shows
+the digest, behind a marker; the view is found again by that marker and by nothing else, so one of the same name that
+somebody else made is never touched. Proved with wandb-workspaces 0.4.13 against the stand-in server only.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any
 import msgspec
 
 from runtriage.errors import MarkWriteError, RunReadError
-from runtriage.model.marks import Marks, WritePlan
+from runtriage.model.marks import OWN_PREFIX, Marks, WritePlan
 from runtriage.model.vocab import Level
 from runtriage.trackers.wandb import marks as own
 from runtriage.trackers.wandb.client import WandbClient, workspace_modules
@@ -71,7 +71,7 @@ def read_project(client: WandbClient) -> Marks:
     if not values:
         return Marks()
     if len(values) < len(_KINDS) or values[0] != values[1]:
-        return Marks(tags={f"{own.OWN_PREFIX}view": "(incomplete)"})
+        return Marks(tags={f"{OWN_PREFIX}view": "(incomplete)"})
     whole = dict(values[0] or {})
     note = whole.pop(own.NOTE, None)
     return Marks(tags=whole, note=note)

@@ -1,7 +1,7 @@
 """Runs of one W&B project: listed, read and marked.
 
-Proved with the real client 0.31 against the project's stand-in server only; how the real server writes NaN, nests exported
-columns and partitions exports is not published, so each known variant is read.
+Proved with the real client 0.31 against the project's stand-in server only; how the real server writes NaN, nests
+exported columns and partitions exports is not published, so each known variant is read.
 """
 
 from __future__ import annotations
@@ -12,17 +12,19 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from runtriage.errors import MarkWriteError, RunNotFoundError, RunReadError
-from runtriage.model.history import RunHistory, RunInfo
+from runtriage.model.history import RunHistory, RunInfo, Track
 from runtriage.model.marks import Marks, WritePlan, content_digest
 from runtriage.model.refs import parse_address
 from runtriage.model.vocab import RunState
 from runtriage.trackers.wandb import marks as own
 from runtriage.trackers.wandb import wire
 from runtriage.trackers.wandb.client import Limits, WandbClient, facts_of
+from runtriage.trackers.wandb.project import apply_project, read_project
 from runtriage.trackers.wandb.summary import as_text, is_own, own_values, with_own
 
 _PAGES_AT_MOST = 64
@@ -32,8 +34,9 @@ _PAGE = 10_000
 class WandbSource:
     """The runs of one project. Implements ``HistorySource`` and ``MarkTarget``.
 
-    Host and key are found as wandb itself finds them (``WANDB_BASE_URL``, ``WANDB_API_KEY``, ``wandb login``). Nothing is asked
-    before the first call that needs it. Safe to use from several threads; at most eight histories are read at a time.
+    Host and key are found as wandb itself finds them (``WANDB_BASE_URL``, ``WANDB_API_KEY``, ``wandb login``). Nothing
+    is asked before the first call that needs it. Safe to use from several threads; at most eight histories are read at
+    a time.
 
     Parameters
     ----------
@@ -124,8 +127,9 @@ class WandbSource:
     def apply(self, info: RunInfo, plan: WritePlan) -> None:
         """Carry out a plan on a run: files first, then one mutation of just its tags and, if it has ended, its summary.
 
-        Tags and summary are read again just before that mutation. W&B offers no conditional write: an edit by somebody else
-        between that reading and the mutation, one round trip, would be lost. All other edits are kept byte for byte.
+        Tags and summary are read again just before that mutation. W&B offers no conditional write: an edit by somebody
+        else between that reading and the mutation, one round trip, would be lost. All other edits are kept byte for
+        byte.
 
         Raises
         ------
@@ -152,14 +156,10 @@ class WandbSource:
 
     def read_project_marks(self) -> Marks:
         """Return our marks on the project: the workspace view and the report."""
-        from runtriage.trackers.wandb.project import read_project
-
         return read_project(self.client)
 
     def apply_project(self, plan: WritePlan) -> None:
         """Carry out a plan on the project; raises as :meth:`apply`."""
-        from runtriage.trackers.wandb.project import apply_project
-
         apply_project(self.client, plan)
 
     def close(self) -> None:
@@ -187,7 +187,7 @@ class WandbSource:
 
     def _info(self, facts: Mapping[str, Any]) -> RunInfo:
         summary = facts["summaryMetrics"]
-        tags = {tag: "" for tag in facts["tags"]} | {k: as_text(v) for k, v in summary.items() if is_own(k)}
+        tags = dict.fromkeys(facts["tags"], "") | {k: as_text(v) for k, v in summary.items() if is_own(k)}
         return wire.run_info(facts, source=self.address, url=facts.get("url"), tags=tags, config=facts["config"])
 
     def _values(self, fields: Mapping[str, Any], files: Mapping[str, Any]) -> dict[str, str]:
@@ -210,7 +210,8 @@ class WandbSource:
     def _write(self, run: Any, plan: WritePlan, files: Mapping[str, Any], where: str) -> None:
         fields = self.client.fields(run.id)
         before = self._values(fields, files)
-        values = {k: v for k, v in own.after(before, plan).items() if is_own(k)}
+        shown = own.values_found(fields["tags"] or (), before)  # what the plan was made from
+        values = {k: v for k, v in own.after(shown, plan).items() if is_own(k) and v != own.GONE}
         if wire.run_state(fields["state"]) is RunState.RUNNING:
             if values and values != before:
                 self.client.put_file(run, own.LIVE_FILE, own.encode_values(values))
@@ -239,10 +240,6 @@ def _lineage(config: Mapping[str, Any]) -> tuple[str, ...]:
 
 def with_tail(history: RunHistory, tail: RunHistory) -> RunHistory:
     """Return a history with a tail read later put behind it; rows they share are taken from the tail."""
-    import numpy as np
-
-    from runtriage.model.history import Track
-
     tracks = dict(history.tracks)
     for name, new in tail.tracks.items():
         old = tracks.get(name)
@@ -252,6 +249,8 @@ def with_tail(history: RunHistory, tail: RunHistory) -> RunHistory:
         keep = old.step < new.step.min()
         wall = None if old.wall is None or new.wall is None else np.concatenate([old.wall[keep], new.wall])
         tracks[name] = Track(
-            step=np.concatenate([old.step[keep], new.step]), value=np.concatenate([old.value[keep], new.value]), wall=wall
+            step=np.concatenate([old.step[keep], new.step]),
+            value=np.concatenate([old.value[keep], new.value]),
+            wall=wall,
         )
     return replace(tail, tracks=tracks, notes=tuple(dict.fromkeys((*history.notes, *tail.notes))))

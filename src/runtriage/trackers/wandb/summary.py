@@ -1,7 +1,7 @@
 """The summary of a run as text, so that what is not ours stays as it is, byte for byte. Pure.
 
-The W&B client would read the summary into Python, and write all of it back: ``1e5`` becomes ``100000.0``, NaN written through
-it becomes null. Here values that are not ours are never decoded.
+The W&B client would read the summary into Python, and write all of it back: ``1e5`` becomes ``100000.0``, NaN written
+through it becomes null. Here values that are not ours are never decoded.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def members(text: str) -> dict[str, tuple[str, str]]:
         if text[at : at + 1] != '"':
             raise ValueError("the summary is no JSON object")
         start = at
-        key, at = scanstring(text, at + 1, False)
+        key, at = scanstring(text, at + 1, False)  # noqa: FBT003
         spelt = text[start:at]
         at = _skip(text, at)
         if text[at : at + 1] != ":":
@@ -60,7 +60,9 @@ def own_values(text: str) -> dict[str, str]:
         if is_own(key):
             found[key] = as_text(json.loads(raw))
         elif key == _NESTED and isinstance(nested := json.loads(raw), dict):
-            found.update({OWN_PREFIX + name: as_text(value) for name, value in _leaves(nested) if is_own(OWN_PREFIX + name)})
+            found.update(
+                {OWN_PREFIX + name: as_text(value) for name, value in _leaves(nested) if is_own(OWN_PREFIX + name)}
+            )
     return found
 
 
@@ -103,8 +105,10 @@ def as_text(value: object) -> str:
 
 
 def _is_nested_own(key: str, raw: str) -> bool:
-    return key == _NESTED and isinstance(nested := json.loads(raw), dict) and all(
-        is_own(OWN_PREFIX + name) for name, _ in _leaves(nested)
+    return (
+        key == _NESTED
+        and isinstance(nested := json.loads(raw), dict)
+        and all(is_own(OWN_PREFIX + name) for name, _ in _leaves(nested))
     )
 
 

@@ -1,9 +1,9 @@
 """What W&B says, in our words: runs, rows and exported tables. Pure.
 
 The same number comes in many dresses: floats that are whole come as integers; NaN and infinities come as words, as bare
-tokens or as floats; a key that a row does not have is missing (live rows) or null (exports); nested dictionaries come nested
-or as dotted names. None of that leaves this module. Which of them the real server uses where is not published: each was met
-on a stand-in server only.
+tokens or as floats; a key that a row does not have is missing (live rows) or null (exports); nested dictionaries come
+nested or as dotted names. None of that leaves this module. Which of them the real server uses where is not published:
+each was met on a stand-in server only.
 """
 
 from __future__ import annotations
@@ -76,8 +76,9 @@ def cursor(facts: Mapping[str, Any], config: Mapping[str, Any]) -> str:
 def last_step(facts: Mapping[str, Any]) -> int:
     """Return the last step the server knows of, -1 for none.
 
-    A run that was started again under the same id without resuming appends rows from step 0: the server's "last step" is then
-    that of the last row. The number of rows is a second, independent bound, so the larger of the two is meant for scanning.
+    A run that was started again under the same id without resuming appends rows from step 0: the server's "last step"
+    is then that of the last row. The number of rows is a second, independent bound, so the larger of the two is meant
+    for scanning.
     """
     keys = facts.get("historyKeys")
     found = keys.get("lastStep") if isinstance(keys, Mapping) else None
@@ -123,8 +124,8 @@ def flat(row: Mapping[str, Any], prefix: str = "", depth: int = 0) -> dict[str, 
 def tracks_of_rows(rows: Iterable[Mapping[str, Any]]) -> tuple[dict[str, Track], tuple[str, ...], int]:
     """Turn rows of a scan into tracks, each with the steps at which that metric was logged.
 
-    A scan across the end of the exported part may deliver rows twice (as seen with 0.31), and it sorts rows by step, which
-    shuffles the attempts of a run that was started again under its id: see :func:`logged_order`.
+    A scan across the end of the exported part may deliver rows twice (as seen with 0.31), and it sorts rows by step,
+    which shuffles the attempts of a run that was started again under its id: see :func:`logged_order`.
 
     Returns
     -------
@@ -149,7 +150,7 @@ def tracks_of_rows(rows: Iterable[Mapping[str, Any]]) -> tuple[dict[str, Track],
                 where[key], what[key] = [at], [value]
     ruler = axis(from_objects(steps, STEP), STEP, len(steps))
     clock = from_objects(walls, CLOCK)
-    wall = clock.value if clock.logged.all() and len(walls) else None
+    wall = clock.value if clock.logged.all() and walls else None
     notes = list(ruler.notes)
     tracks: dict[str, Track] = {}
     for key, values in what.items():
@@ -179,7 +180,10 @@ def logged_order(rows: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
 
 
 def tracks_of_table(table: pa.Table) -> tuple[dict[str, Track], tuple[str, ...], int]:
-    """Turn an exported table into tracks; as :func:`tracks_of_rows`. Null means not logged, NaN means NaN was logged."""
+    """Turn an exported table into tracks.
+
+    As :func:`tracks_of_rows`. Null means not logged, NaN means NaN was logged.
+    """
     table = _flat_table(table)
     names = table.column_names
     ruler = axis(cells(table.column(STEP), STEP) if STEP in names else None, STEP, table.num_rows)
