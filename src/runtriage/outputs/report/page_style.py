@@ -73,6 +73,7 @@ border-radius:2px}
 .foot{border-top:1px solid var(--rule);padding:10px 20px 14px;color:var(--muted);font-size:13px}.foot p{margin:2px 0}
 .end{color:var(--muted);font-size:12.5px;margin-top:28px}
 .rt .ground{fill:none}
+@media(max-width:900px){th:last-child,td.check{display:none}.wrap{padding:18px 12px 40px}}
 @media(max-width:760px){.finding{grid-template-columns:1fr}.bar{width:60px}}
 @media print{.chips{display:none}.card{box-shadow:none;border:1px solid var(--rule)}}
 """.strip()

@@ -76,7 +76,8 @@ def span(finding: Finding) -> str:
     if finding.end_step is None:
         return f"from step {finding.start_step} on"
     last = finding.end_step - 1
-    return f"at step {finding.start_step}" if last <= finding.start_step else f"steps {finding.start_step} to {last}"
+    first = finding.start_step
+    return f"at step {first}" if last <= first else f"from step {first} to {last}"
 
 
 def size(z: float) -> str:
