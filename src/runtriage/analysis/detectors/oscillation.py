@@ -69,7 +69,8 @@ def _driven(view: RunView, a: int, b: int) -> int | None:
     jumped = lr.value[min(row, lr.value.size - 1)] > _LR_FACTOR * lr.value[max(0, row - 1)]
     late = int(np.searchsorted(lr.step, view.axis.edges[b] - 1))
     stays = np.log(max(lr.value[min(late, lr.value.size - 1)], 1e-300)) - np.interp(view.axis.edges[b], *view.schedule) > ABOVE
-    near = view.axis.edges[max(0, a - 4)] <= above <= view.axis.edges[a + 1]
+    # the size of the noise is smoothed over some bins, so it rises on paper before it does
+    near = view.axis.edges[max(0, a - 4)] <= above <= view.axis.edges[min(view.axis.bins, a + view.axis.bins // 6 + 2)]
     return above if jumped and stays and near and middle(view.r[role], a, b) > _GROWN else None
 
 

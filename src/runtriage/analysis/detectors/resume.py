@@ -16,6 +16,7 @@ _DECAYS = 0.3
 _ANEW = 0.75
 _LEARNED = 0.5
 _FEW = 5
+_ENOUGH = 300
 
 
 def detect(view: RunView) -> list[Form]:
@@ -64,7 +65,7 @@ def _began_anew(view: RunView) -> Form | None:
     good = np.isfinite(value)
     step, value = step[good], value[good]
     n = value.size
-    if n < 60:
+    if n < _ENOUGH:
         return None
     initial = float(np.median(value[: max(3, n // 200)]))
     near = max(5, n // 200)

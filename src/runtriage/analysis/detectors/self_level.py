@@ -1,4 +1,4 @@
-"""Level changes of a run that has no cohort: only what its own past cannot explain, and only when it is large."""
+"""What a run's own past cannot explain: all there is without a cohort, and with one what is harmful whatever the siblings did."""
 
 from __future__ import annotations
 
@@ -7,21 +7,36 @@ import numpy as np
 from runtriage.analysis.form import Form, RunView
 from runtriage.analysis.levels import level_shifts
 from runtriage.analysis.locate import middle
+from runtriage.analysis.order_stats import Array, moving_mean, moving_median, runs_true
 from runtriage.model.vocab import Explanation, FindingKind, Outcome, Role
 
 _LEAST_JUMP = 0.05
 _LEAST_RISE = 0.25
+_GREAT_RISE = 0.7
+_LEARNED_SHARE = 0.5
 _SHORT = 20
+_MOST_ROWS = 4096
+_NOISE_REACH = 12
+_NOISES = 8.0
+_LEAST_WIDTH = 2
+_LASTS = 0.4
+_IN_STEP = 0.8
+
+SELF_CHANCE = 0.005
+"""Upper bound of the chance that a healthy run shows such a form against its own past (measured: tests/statistical)."""
 
 
 def detect(view: RunView) -> list[Form]:
     """Report upward level shifts and a lasting rise of the loss; downward shifts are progress or a planned decay."""
-    if view.has_cohort or Role.LOSS not in view.sketch.rows:
+    if Role.LOSS not in view.sketch.rows:
         return []
+    if view.has_cohort:
+        form = _excursion(view, _GREAT_RISE)
+        return [form] if form is not None and not _shared(view, form) else []
     step, value = view.sketch.rows[Role.LOSS]
     if np.isfinite(value).sum() < _SHORT:
         return _short(step, value)
-    found = [f for f in (_shift(view), _rise(view)) if f is not None]
+    found = [f for f in (_excursion(view, _LEAST_RISE), _shift(view)) if f is not None]
     return found
 
 
@@ -33,7 +48,7 @@ def _shift(view: RunView) -> Form | None:
             continue
         step = int(shift.step)
         return Form(
-            kind=FindingKind.STEP_UP, role=Role.LOSS, start=step, detected=step, peak=step, z=float(shift.z), p=0.005,
+            kind=FindingKind.STEP_UP, role=Role.LOSS, start=step, detected=step, peak=step, z=float(shift.z), p=SELF_CHANCE,
             outcome=Outcome.ONGOING, rank=14, explained_by=_explained(view, step),
             evidence=(f"loss x {np.exp(shift.jump):.3g} at step {step} and stays, {shift.z:.1f} of its own standard deviations",),
             measures={"jump": float(shift.jump), "final": float(shift.jump)},
@@ -41,34 +56,76 @@ def _shift(view: RunView) -> Form | None:
     return None
 
 
-def _rise(view: RunView) -> Form | None:
-    """A rise above the running minimum of the binned loss that lasts three bins and is large against its own noise."""
-    level = view.sketch.level[Role.LOSS]
-    known = np.flatnonzero(np.isfinite(level))
-    if known.size < 6:
+def _excursion(view: RunView, least: float) -> Form | None:
+    """The first stretch of rows far above the lowest level reached before, against the noise just before it.
+
+    Lone rows are taken out by a median of three. What the stretch became in the end, and how fast it began, give its name.
+    """
+    step, value = _thinned(view)
+    n = value.size
+    if n < _SHORT:
         return None
-    values = level[known]
-    excess = values - np.minimum.accumulate(values)
-    noise = np.nanmedian(view.sketch.noise[Role.LOSS]) if np.isfinite(view.sketch.noise[Role.LOSS]).any() else 0.0
-    wander = 1.4826 * float(np.median(np.abs(np.diff(values) - np.median(np.diff(values)))))
-    limit = max(_LEAST_RISE, 2.0 * float(noise), 6.0 * wander)
-    hot = np.flatnonzero((excess[:-2] > limit) & (excess[1:-1] > limit) & (excess[2:] > limit))
-    hot = hot[hot > values.size // 12]
-    if not hot.size:
+    level = moving_median(value, 1)
+    # a wide median for the lowest level: the smallest of many noisy rows lies far below it
+    slow = moving_median(value, int(np.clip(n // 40, 1, _NOISE_REACH)))
+    low = np.concatenate([[level[0]], np.minimum.accumulate(slow)[:-1]])
+    noise = 1.2533 * moving_mean(np.abs(value - moving_median(value, 4)), _NOISE_REACH)  # a mean: two-valued noise counts
+    before = np.concatenate([np.full(_NOISE_REACH + 1, np.inf), noise[: -_NOISE_REACH - 1]])
+    before[: _NOISE_REACH + 1] = np.nanmax(noise[: 2 * _NOISE_REACH])
+    excess = level - low
+    learned = np.maximum(level[: max(3, n // 100)].max() - low, 0.0)
+    limit = np.maximum(np.maximum(least, _NOISES * before), _LEARNED_SHARE * learned if least > _LEAST_RISE else 0.0)
+    hot = excess > limit
+    hot[: max(4, n // 50)] = False
+    if not hot.any():
         return None
-    a = int(hot[0])
-    low = int(np.argmin(values[: a + 1]))
-    stays = middle(values, values.size - max(3, values.size // 6), values.size) - values[low]
-    lasts = stays > 0.5 * excess[a:].max()
-    start = int(view.axis.edges[known[min(low + 1, a)]])
+    first = int(np.argmax(hot))
+    calm = np.flatnonzero(excess[first:] < 0.5 * limit[first])
+    stop = first + (int(calm[0]) if calm.size else n - first)
+    if stop - first < _LEAST_WIDTH:
+        return None
+    peak = first + int(np.argmax(excess[first:stop]))
+    row = first
+    while row > 1 and value[row - 1] - low[row - 1] > 0.5 * limit[first]:
+        row -= 1
+    top = float(excess[peak])
+    stays = middle(excess, n - max(3, n // 6), n) if stop < n else top
+    soon = middle(excess, row + n // 10, row + n // 10 + max(5, n // 50)) if row + n // 8 < n else top
+    lasts = stays > _LASTS * top
+    sharp = float(value[row : row + max(3, n // 50)].max() - low[row]) > 0.5 * top
+    if sharp and soon > 0.6 * top and stays <= 0.5 * learned[first]:
+        kind, outcome = FindingKind.STEP_UP, Outcome.ONGOING
+    elif not lasts:
+        kind, outcome = FindingKind.LOSS_SPIKE, Outcome.RECOVERED
+    elif not sharp:
+        kind, outcome = FindingKind.DIVERGENCE, Outcome.ONGOING
+    elif stays > 0.5 * learned[first]:
+        kind, outcome = FindingKind.LOSS_SPIKE, Outcome.DIVERGED
+    else:
+        kind, outcome = FindingKind.STEP_UP, Outcome.ONGOING
+    start = int(step[row])
     return Form(
-        kind=FindingKind.DIVERGENCE if lasts else FindingKind.LOSS_SPIKE, role=Role.LOSS, start=start,
-        detected=int(view.axis.edges[known[a]]), peak=int(view.axis.mid[known[low + int(np.argmax(values[low:]))]]),
-        z=float(excess[a] / max(limit / 6.0, 1e-6)), p=0.005, outcome=Outcome.ONGOING if lasts else Outcome.RECOVERED,
-        rank=12, explained_by=_explained(view, start),
-        evidence=(f"loss x {np.exp(excess[a:].max()):.3g} above its own minimum",),
-        measures={"final": float(stays), "stays": float(stays)},
+        kind=kind, role=Role.LOSS, start=start, detected=int(step[first]), peak=int(step[peak]),
+        end=int(step[min(stop, n - 1)]) if not lasts else None, z=top / max(float(before[first]), 1e-3), p=SELF_CHANCE, outcome=outcome,
+        rank=12, explained_by=_explained(view, start) or _every_epoch(view, step[[a for a, _ in runs_true(hot)]]),
+        evidence=(
+            f"loss x {np.exp(top):.3g} above its own minimum, {top / max(float(before[first]), 1e-3):.0f} of the noise before it; "
+            f"x {np.exp(stays):.3g} at the end",
+        ),
+        measures={"final": stays, "stays": stays, "rise": top, "jump": top if sharp else 0.0},
     )
+
+
+def _thinned(view: RunView) -> tuple[Array, Array]:
+    """Finite rows of the log loss, as medians of blocks where there are more than some thousands."""
+    step, value = view.sketch.rows[Role.LOSS]
+    good = np.isfinite(value)
+    step, value = step[good], value[good]
+    size = -(-value.size // _MOST_ROWS)
+    if size <= 1:
+        return step, value
+    whole = value.size // size * size
+    return step[:whole:size], np.median(value[:whole].reshape(-1, size), axis=1)
 
 
 def _short(step: np.ndarray, value: np.ndarray) -> list[Form]:
@@ -86,7 +143,7 @@ def _short(step: np.ndarray, value: np.ndarray) -> list[Form]:
     return [
         Form(
             kind=FindingKind.LOSS_SPIKE if recovered else FindingKind.DIVERGENCE, role=Role.LOSS, start=int(step[k]),
-            detected=int(step[k]), peak=int(step[k + int(np.argmax(excess[k:]))]), z=float("inf"), p=0.01,
+            detected=int(step[k]), peak=int(step[k + int(np.argmax(excess[k:]))]), z=float("inf"), p=2 * SELF_CHANCE,
             outcome=Outcome.RECOVERED if recovered else Outcome.DIVERGED, rank=12,
             evidence=(f"loss x {np.exp(excess[k:].max()):.3g} over its minimum in a history of {value.size} rows",),
             measures={"stays": float(excess[-1]), "rise": float(excess[k:].max())},
@@ -106,3 +163,24 @@ def _explained(view: RunView, step: int) -> Explanation | None:
         if 0 < changed.size < series.step.size / 3 and (np.abs(changed - step) <= max(3 * cadence, 0.01 * view.axis.span)).any():
             return why
     return None
+
+
+def _shared(view: RunView, form: Form) -> bool:
+    """Tell whether at least half of the siblings have one of their largest excursions at the same place."""
+    events = view.events.get(Role.LOSS, [])
+    reach = 0.005 * view.axis.span
+    near = sum(bool(e.size) and bool((np.abs(e - form.start) <= reach).any() or (np.abs(e - form.peak) <= reach).any()) for e in events)
+    return bool(events) and near >= max(1, (len(events) + 1) // 2)
+
+
+def _every_epoch(view: RunView, starts: Array) -> Explanation | None:
+    """A rise that comes back at the same place of every epoch is the order of the data."""
+    epoch = view.run.by_role.get(Role.EPOCH)
+    if epoch is None or epoch.step.size < 2 or starts.size < 2:
+        return None
+    edges = epoch.step[1:][np.diff(np.floor(epoch.value)) > 0].astype(np.float64)
+    if edges.size < 2:
+        return None
+    length = float(np.median(np.diff(edges)))
+    turn = np.exp(2j * np.pi * (starts - edges[0]) / length)
+    return Explanation.EPOCH_BOUNDARY if abs(turn.mean()) > _IN_STEP and np.ptp(starts) > 0.8 * length else None
