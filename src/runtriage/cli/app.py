@@ -33,6 +33,13 @@ marks_app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.add_typer(marks_app, name="marks")
+rules_app = typer.Typer(
+    help="Derive alert rules from healthy runs, and see when they would have fired.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.add_typer(rules_app, name="rules")
 
 
 class Threshold(StrEnum):
@@ -193,6 +200,23 @@ def marks_clear(source: SourceArg, dry_run: DryOpt = False) -> None:
     from runtriage.cli.marks import clear
 
     raise typer.Exit(clear(source, dry=dry_run))
+
+
+@rules_app.command("derive", epilog="Example: runtriage rules derive files:runs/good -o rules.yaml")
+def rules_derive(
+    source: SourceArg,
+    output: Annotated[str, typer.Option("-o", "--output", metavar="FILE", help="Where the rules go, - for stdout.")],
+    budget: Annotated[
+        float, typer.Option(metavar="RATE", help="False alarms a rule may raise per healthy run left out.")
+    ] = 0.02,
+    all_healthy: Annotated[
+        bool, typer.Option("--all-healthy", help="Take every run as an example instead of judging them first.")
+    ] = False,
+) -> None:
+    """Derive alert rules from the healthy runs of each config, with the false-alarm rate each was measured to have."""
+    from runtriage.cli.rules import run_derive
+
+    raise typer.Exit(run_derive(source, output, budget=budget, trusted=all_healthy, flags={}))
 
 
 @app.command(

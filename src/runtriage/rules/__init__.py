@@ -1,0 +1,1 @@
+"""Alert rules: deriving them from cohorts, reading and writing them, replaying them over histories. Pure."""
