@@ -75,7 +75,7 @@ def run_tags(report: Report) -> dict[str, str]:
         tags.BASELINE: _baseline(report),
         tags.VERSION: report.tool.version,
     }
-    if report.verdict != Level.HEALTHY:
+    if report.verdict == Level.WITHHELD:
         values[tags.REASON] = words.one_line(report.reason, tags.VALUE_LIMIT)
     if words.is_flagged(report) and found:
         kinds = list(dict.fromkeys(finding.kind.value for finding in found))

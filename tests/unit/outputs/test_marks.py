@@ -25,8 +25,7 @@ def test_a_flagged_run_says_what_since_when_and_why() -> None:
     assert found == {
         "runtriage.status": "suspicious", "runtriage.findings": "loss_spike", "runtriage.first_step": "60",
         "runtriage.cause": "bad_batch", "runtriage.loss.z_max": "19.5", "runtriage.baseline": "cohort:8",
-        "runtriage.reason": "Loss spike in train/loss from step 60, recovered.", "runtriage.version": "0.1.0",
-        "runtriage.cursor": "c1",
+        "runtriage.version": "0.1.0", "runtriage.cursor": "c1",
     }
 
 
@@ -35,6 +34,12 @@ def test_a_healthy_run_has_its_status_and_no_warning() -> None:
     found = wanted_marks(triage(Level.HEALTHY), what=ALL)
     assert (found.note, found.files) == (None, {})
     assert set(found.tags) == {tags.STATUS, tags.BASELINE, tags.VERSION}
+
+
+def test_a_withheld_run_says_why() -> None:
+    """Without a note, the reason is a tag."""
+    found = wanted_marks(triage(Level.WITHHELD), what=ALL)
+    assert (found.note, found.tags[tags.REASON]) == (None, "Within the band of 8 runs.")
 
 
 def test_a_run_that_turns_healthy_loses_its_warning() -> None:

@@ -49,7 +49,7 @@ details.run>summary::before,details.cause>summary::before{content:"";border:5px 
 border-left-color:var(--muted);border-right:0;transition:transform .12s}
 details.run[open]>summary::before,details.cause[open]>summary::before{transform:rotate(90deg)}
 details.run>summary .spark{margin-left:auto;flex:none}details.run{margin-bottom:8px}
-.panel{padding:0 10px}.panel svg{display:block;width:100%;height:auto}
+.panel{padding:0 10px;overflow-x:auto}.panel svg{display:block;width:100%;min-width:660px;max-width:none;height:auto}
 .finding{border-top:1px solid var(--rule);padding:14px 20px 16px;display:grid;
 grid-template-columns:minmax(220px,1fr) 2fr;gap:8px 28px}
 .finding h4{grid-column:1/-1;margin:0;font-size:15px;display:flex;gap:10px;align-items:baseline;flex-wrap:wrap}
