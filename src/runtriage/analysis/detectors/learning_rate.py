@@ -11,6 +11,8 @@ from runtriage.analysis.schedule import schedule_jumps
 from runtriage.model.vocab import FindingKind, Outcome, Role
 
 
+_FEW_ROWS = 40
+
 
 def detect(view: RunView) -> list[Form]:
     """Report the first row at which the lr leaves the cohort's schedule, or, without one, jumps up or warms up again.
@@ -43,6 +45,16 @@ def detect(view: RunView) -> list[Form]:
     ]
 
 
+def _few_rows(value: Array) -> tuple[int | None, float]:
+    """An lr that is logged now and then: back at its largest value after a decay."""
+    top = float(np.nanmax(value))
+    for row in range(2, value.size):
+        before = value[row - 1]
+        if value[row] >= 0.98 * top and 0 < before < 0.97 * top and value[:row].max() >= 0.98 * top:
+            return row, float(np.log(value[row] / before))
+    return None, 0.0
+
+
 def _alone(step: Array, value: Array) -> tuple[int | None, float]:
     """Jumps upwards only: downwards a jump is a planned decay more often than not."""
     top = float(np.nanmax(value))
@@ -53,7 +65,9 @@ def _alone(step: Array, value: Array) -> tuple[int | None, float]:
     peak = int(np.nanargmax(value > 0.9 * top))
     lowest = np.minimum.accumulate(np.where(np.isfinite(value[peak:]), value[peak:], np.inf))
     again = np.flatnonzero(value[peak:] > np.maximum(3.0 * lowest, 0.05 * top))
-    if value.size > 40 and again.size:
+    if value.size <= _FEW_ROWS:
+        return _few_rows(value)
+    if again.size:
         row = peak + int(np.nanargmin(value[peak : peak + again[0] + 1]))
         return min(row + 1, value.size - 1), 1.0
     return None, 0.0

@@ -7,7 +7,7 @@ import numpy as np
 from runtriage.analysis.form import Form, RunView
 from runtriage.analysis.levels import level_shifts
 from runtriage.analysis.locate import middle
-from runtriage.analysis.order_stats import Array, moving_mean, moving_median, runs_true
+from runtriage.analysis.order_stats import Array, moving_mean, moving_median
 from runtriage.model.vocab import Explanation, FindingKind, Outcome, Role
 
 _LEAST_JUMP = 0.05
@@ -20,7 +20,8 @@ _NOISE_REACH = 12
 _NOISES = 8.0
 _LEAST_WIDTH = 2
 _LASTS = 0.4
-_IN_STEP = 0.8
+_IN_STEP = 0.7
+_PER_EPOCH = 24
 
 SELF_CHANCE = 0.005
 """Upper bound of the chance that a healthy run shows such a form against its own past (measured: tests/statistical)."""
@@ -93,7 +94,7 @@ def _excursion(view: RunView, least: float) -> Form | None:
     soon = middle(excess, row + n // 10, row + n // 10 + max(5, n // 50)) if row + n // 8 < n else top
     lasts = stays > _LASTS * top
     sharp = float(value[row : row + max(3, n // 50)].max() - low[row]) > 0.5 * top
-    if sharp and soon > 0.6 * top and stays <= 0.5 * learned[first]:
+    if sharp and stop - first >= n // 10 and soon > 0.6 * top and stays <= 0.5 * learned[first]:
         kind, outcome = FindingKind.STEP_UP, Outcome.ONGOING
     elif not lasts:
         kind, outcome = FindingKind.LOSS_SPIKE, Outcome.RECOVERED
@@ -107,7 +108,7 @@ def _excursion(view: RunView, least: float) -> Form | None:
     return Form(
         kind=kind, role=Role.LOSS, start=start, detected=int(step[first]), peak=int(step[peak]),
         end=int(step[min(stop, n - 1)]) if not lasts else None, z=top / max(float(before[first]), 1e-3), p=SELF_CHANCE, outcome=outcome,
-        rank=12, explained_by=_explained(view, start) or _every_epoch(view, step[[a for a, _ in runs_true(hot)]]),
+        rank=12, explained_by=_explained(view, start) or _every_epoch(view, step, level),
         evidence=(
             f"loss x {np.exp(top):.3g} above its own minimum, {top / max(float(before[first]), 1e-3):.0f} of the noise before it; "
             f"x {np.exp(stays):.3g} at the end",
@@ -173,14 +174,20 @@ def _shared(view: RunView, form: Form) -> bool:
     return bool(events) and near >= max(1, (len(events) + 1) // 2)
 
 
-def _every_epoch(view: RunView, starts: Array) -> Explanation | None:
-    """A rise that comes back at the same place of every epoch is the order of the data."""
+def _every_epoch(view: RunView, step: Array, level: Array) -> Explanation | None:
+    """A level that repeats itself from epoch to epoch is the order of the data."""
     epoch = view.run.by_role.get(Role.EPOCH)
-    if epoch is None or epoch.step.size < 2 or starts.size < 2:
+    if epoch is None or epoch.step.size < 2:
         return None
     edges = epoch.step[1:][np.diff(np.floor(epoch.value)) > 0].astype(np.float64)
     if edges.size < 2:
         return None
     length = float(np.median(np.diff(edges)))
-    turn = np.exp(2j * np.pi * (starts - edges[0]) / length)
-    return Explanation.EPOCH_BOUNDARY if abs(turn.mean()) > _IN_STEP and np.ptp(starts) > 0.8 * length else None
+    grid = np.arange(step[0], step[-1], length / _PER_EPOCH)
+    y = np.interp(grid, step, level)
+    t = np.linspace(-1.0, 1.0, y.size)
+    y = y - np.polyval(np.polyfit(t, y, 2), t)
+    a, b = y[_PER_EPOCH:], y[:-_PER_EPOCH]
+    if a.size < _PER_EPOCH or not a.any() or not b.any():
+        return None
+    return Explanation.EPOCH_BOUNDARY if float(np.corrcoef(a, b)[0, 1]) > _IN_STEP else None
