@@ -113,10 +113,12 @@ def learn(histories: Sequence[RunHistory], params: Params | None = None, *, sour
     for name, runs in groups.items():
         if len(runs) < 2:  # noqa: PLR2004  two runs are the least that have a spread
             continue
-        members, excluded = to_members(runs[:MAX_COHORT], compare(runs[:MAX_COHORT], None, params.false_alarm_budget))
+        compared = compare(runs[:MAX_COHORT], None, params.false_alarm_budget)
+        members, excluded = to_members(runs[:MAX_COHORT], compared)
+        paired = 2 * sum(c.view.paired for c in compared) > len(compared)
         if members:
             edges = make_axis(runs[:MAX_COHORT]).edges
-            cohorts[name] = Baseline(fingerprint=name, edges=edges, members=tuple(members), excluded=tuple(excluded))
+            cohorts[name] = Baseline(fingerprint=name, edges=edges, members=tuple(members), excluded=tuple(excluded), paired=paired)
     return BaselineSet(cohorts=cohorts, source=source, tool=__version__)
 
 
@@ -150,7 +152,7 @@ def _triage(run: PreparedRun, compared: Compared, baseline: Baseline | None, nam
     verdict = level(forms)
     kind = BaselineKind.COHORT if view.has_cohort else BaselineKind.SELF
     use = BaselineUse(
-        kind=kind, runs=view.members, fingerprint=name, paired=False,
+        kind=kind, runs=view.members, fingerprint=name, paired=view.paired,
         excluded=compared.excluded if baseline is None else baseline.excluded,
         formed_by=(
             "" if kind == BaselineKind.SELF

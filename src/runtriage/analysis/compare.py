@@ -36,6 +36,7 @@ from runtriage.analysis.detectors import (
 from runtriage.analysis.excursions import JOINT, NOISE_FLOOR, WIDTHS, Excursions, Tail, excursions, fit_tail
 from runtriage.analysis.form import Form, RunView
 from runtriage.analysis.order_stats import Array, nan_median
+from runtriage.analysis.paired import Rows, rows_of, share_order, subtract
 from runtriage.analysis.schedule import phases
 from runtriage.analysis.select import select
 from runtriage.analysis.sketch import NOISE, Axis, Sketch, make_axis, sketch
@@ -140,7 +141,7 @@ def to_members(runs: Sequence[PreparedRun], compared: Sequence[Compared]) -> tup
                 level={k: np.where(level, v, np.nan) for k, v in c.view.sketch.level.items()},
                 peak={k: np.where(peak, v, 0.0) for k, v in c.view.own.peak.items()},
                 event=_events(run, c.view.own),
-                rows={Role.LR.value: lr} if lr is not None else {},
+                rows={**({Role.LR.value: lr} if lr is not None else {}), **(rows_of(c.view.raw) if c.view.paired else {})},
             )
         )
     return members, excluded
@@ -191,6 +192,7 @@ class _Members:
         self.schedule_rows = schedule_rows
         self.peaks: list[dict[str, Array]] = [{} for _ in ids]
         self.events: list[dict[str, NDArray[np.int64]]] = [{} for _ in ids]
+        self.residuals: list[dict[str, Rows]] = [{} for _ in ids]
         self.live = True
 
     @classmethod
@@ -205,6 +207,7 @@ class _Members:
         )
         out.peaks = [dict(m.peak) for m in members]
         out.events = [{k: np.asarray(v) for k, v in m.event.items()} for m in members]
+        out.residuals = [{k: rows for k, rows in m.rows.items() if k in NOISE_FLOOR} for m in members]
         out.live = False
         return out
 
@@ -243,23 +246,40 @@ def _round(
     some = use.any(axis=2).sum(axis=1)
     counts = np.where(some >= 2, np.maximum(counts, 2), some)
     centres = [_by_role(moved.centre[i], roles) if moved is not None and counts[i] >= 2 else {} for i in range(len(runs))]
-    own = [excursions(s, axis, c) for s, c in zip(sketches, centres, strict=True)]
+    raw = [excursions(s, axis, c) for s, c in zip(sketches, centres, strict=True)]
+    own, paired = _paired(runs, raw, table, axis)
     if table.live:
-        table.events = [_events(r, o) for r, o in zip(runs, own, strict=True)]
+        table.events = [_events(r, o) for r, o in zip(runs, raw, strict=True)]
         table.peaks = [
             o.peak if trust is None else {k: np.where(trust.peak[j], v, 0.0) for k, v in o.peak.items()} for j, o in enumerate(own)
         ]
     schedule = table.schedule(axis.bins)
     result = []
     for i, run in enumerate(runs):
-        view = _view(i, run, sketches[i], own[i], axis, table, moved, roles, use[i], int(counts[i]), schedule, budget)
+        view = _view(i, run, sketches[i], own[i], raw[i], paired[i], axis, table, moved, roles, use[i], int(counts[i]), schedule, budget)
         forms = select([f for detect in DETECTORS for f in detect(view)], axis.span, data_switches(run))
         result.append(Compared(view=view, forms=forms, excluded=_excluded(table, runs, use[i], i)))
     return result
 
 
+def _paired(
+    runs: Sequence[PreparedRun], raw: list[Excursions], table: _Members, axis: Axis
+) -> tuple[list[Excursions], list[bool]]:
+    """Subtract what siblings of equal data order share, for the runs that have such."""
+    if table.live:
+        table.residuals = [rows_of(e) for e in raw]
+    own, paired = [], []
+    for run, e in zip(runs, raw, strict=True):
+        mine = rows_of(e).get(Role.LOSS)
+        others = [rows for other, rows in zip(table.ids, table.residuals, strict=True) if other != run.info.id and Role.LOSS in rows]
+        same = mine is not None and len(others) >= 2 and share_order(mine, [o[Role.LOSS] for o in others])
+        own.append(subtract(e, others, axis) if same else e)
+        paired.append(same)
+    return own, paired
+
+
 def _view(
-    i: int, run: PreparedRun, own_sketch: Sketch, own: Excursions, axis: Axis, table: _Members, moved: Departures | None,
+    i: int, run: PreparedRun, own_sketch: Sketch, own: Excursions, raw: Excursions, paired: bool, axis: Axis, table: _Members, moved: Departures | None,
     roles: list[str], use: NDArray[np.bool_], count: int, schedule: tuple[Array, Array] | None, budget: float,
 ) -> RunView:
     has = moved is not None and count >= 2
@@ -269,7 +289,7 @@ def _view(
     share = shares(z)
     lr = run.by_role.get(Role.LR)
     return RunView(
-        run=run, axis=axis, sketch=own_sketch, own=own,
+        run=run, axis=axis, sketch=own_sketch, own=own, raw=raw, paired=paired,
         z=z,
         r=_by_role(moved.r[i], roles) if has and moved is not None else {},
         centre=_by_role(moved.centre[i], roles) if has and moved is not None else {},

@@ -99,8 +99,8 @@ def excursions(sketch: Sketch, axis: Axis, centre: dict[str, Array]) -> Excursio
         Role to the cohort's level per bin, shape (B,); a role that is missing is detrended by its own level alone.
     """
     residual: dict[str, Array] = {}
-    z: dict[str, Array] = {}
-    steps: dict[str, Array] = {}
+    units: dict[str, Array] = {}
+    rows: dict[str, Array] = {}
     for role, floor in NOISE_FLOOR.items():
         if role not in sketch.rows:
             continue
@@ -114,24 +114,45 @@ def excursions(sketch: Sketch, axis: Axis, centre: dict[str, Array]) -> Excursio
         noisy = np.isfinite(noise)
         sd = np.interp(step, axis.mid[noisy], np.maximum(noise[noisy], floor))
         residual[role] = e
-        unit = np.nan_to_num(e / sd, nan=0.0, posinf=0.0, neginf=0.0)
-        for width in WIDTHS:
-            channel = f"{role}/{width}"
-            z[channel] = unit if width == 1 else _averaged(unit, width)
-            steps[channel] = step
-    loss, norm = f"{Role.LOSS}/1", f"{Role.GRAD_NORM}/1"
-    if loss in z and norm in z:
-        other = z[norm] if z[norm].size == z[loss].size and np.array_equal(steps[norm], steps[loss]) else None
-        if other is None and steps[norm].size:
-            at = np.clip(np.searchsorted(steps[norm], steps[loss]), 0, steps[norm].size - 1)
-            other = np.where(steps[norm][at] == steps[loss], z[norm][at], 0.0)
-        if other is not None:
-            z[JOINT] = np.minimum(z[loss], 3.0 * np.maximum(other, 0.0)) + np.minimum(other, 3.0 * np.maximum(z[loss], 0.0))
-            steps[JOINT] = steps[loss]
-    peak = {channel: _block_max(steps[channel], rows, axis.edges) for channel, rows in z.items()}
+        units[role] = np.nan_to_num(e / sd, nan=0.0, posinf=0.0, neginf=0.0)
+        rows[role] = step
+    z, steps = channels_of(units, rows)
+    peak = {channel: block_max(steps[channel], values, axis.edges) for channel, values in z.items()}
     for largest in peak.values():
         largest[:LEAD_BINS] = 0.0  # a start is steep and settles: its excursions say nothing of later ones
     return Excursions(residual=residual, z=z, step=steps, peak=peak)
+
+
+def channels_of(units: dict[str, Array], steps: dict[str, Array]) -> tuple[dict[str, Array], dict[str, Array]]:
+    """Average standardised rows over each width, and add loss and grad norm where both have them.
+
+    Parameters
+    ----------
+    units, steps
+        Role to standardised residuals and their steps, shape (n,).
+
+    Returns
+    -------
+    z, steps
+        By channel.
+    """
+    z: dict[str, Array] = {}
+    out: dict[str, Array] = {}
+    for role, unit in units.items():
+        for width in WIDTHS:
+            channel = f"{role}/{width}"
+            z[channel] = unit if width == 1 else _averaged(unit, width)
+            out[channel] = steps[role]
+    loss, norm = f"{Role.LOSS}/1", f"{Role.GRAD_NORM}/1"
+    if loss in z and norm in z:
+        other = z[norm] if z[norm].size == z[loss].size and np.array_equal(out[norm], out[loss]) else None
+        if other is None and out[norm].size:
+            at = np.clip(np.searchsorted(out[norm], out[loss]), 0, out[norm].size - 1)
+            other = np.where(out[norm][at] == out[loss], z[norm][at], 0.0)
+        if other is not None:
+            z[JOINT] = np.minimum(z[loss], 3.0 * np.maximum(other, 0.0)) + np.minimum(other, 3.0 * np.maximum(z[loss], 0.0))
+            out[JOINT] = out[loss]
+    return z, out
 
 
 def fit_tail(members: list[Array], own: Array) -> Tail:
@@ -191,7 +212,8 @@ def _averaged(unit: Array, width: int) -> Array:
     return mean / float(np.clip(ratio, width**-0.5, 1.0))
 
 
-def _block_max(step: Array, z: Array, edges: Array) -> Array:
+def block_max(step: Array, z: Array, edges: Array) -> Array:
+    """Largest value per bin, shape (B,); 0 where there is no row."""
     at = np.searchsorted(step, edges)
     out = np.zeros(edges.size - 1)
     some = np.flatnonzero(np.diff(at) > 0)

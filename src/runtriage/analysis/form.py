@@ -32,6 +32,8 @@ class RunView:
     ----------
     run, axis, sketch, own
         The run, its bins, its binned levels and its rows' excursions.
+    raw, paired
+        Excursions before what siblings of equal data order have in common was subtracted, and whether it was.
     z, r, centre, sd
         Role to departure z, residual, cohort centre and standard deviation of the residual per bin, shape (B,); empty without a cohort.
     members
@@ -56,6 +58,8 @@ class RunView:
     axis: Axis
     sketch: Sketch
     own: Excursions
+    raw: Excursions
+    paired: bool
     z: Mapping[str, Array]
     r: Mapping[str, Array]
     centre: Mapping[str, Array]

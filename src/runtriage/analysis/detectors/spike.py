@@ -14,6 +14,9 @@ from runtriage.model.vocab import Explanation, FindingKind, Outcome, Role
 RISE: dict[str, float] = {Role.LOSS: 0.1, Role.GRAD_NORM: 0.9}
 """Smallest rise in log units that is worth a word."""
 
+_SHARED_Z = 8.0
+_SHARED_LOOK = 12
+
 LONE_INDEX = 3.0
 """Tail index taken for lone rows, however light the cohort's tail looks: batches too rare for a cohort to hold one are heavy-tailed.
 
@@ -34,7 +37,38 @@ def detect(view: RunView) -> list[Form]:
                 lone = index == np.inf and form.outcome == Outcome.RECOVERED
                 found.append(dataclasses.replace(form, mild=True, rank=LAST_RESORT) if lone else form)
                 break
+        shared = _shared(view, role, kind)
+        if shared is not None and not any(f.role == role and f.explained_by for f in found):
+            found.append(shared)
     return found
+
+
+def _shared(view: RunView, role: str, kind: FindingKind) -> Form | None:
+    """The largest excursion that most siblings have at the same step: told, so that nobody wonders, and explained."""
+    channel = f"{role}/1"
+    held = [e for e in view.events.get(role, []) if e.size]
+    if channel not in view.raw.z or len(held) < 2:
+        return None
+    z, e, step = view.raw.z[channel], view.raw.residual[role], view.raw.step[channel]
+    cadence = float(np.median(np.diff(step))) if step.size > 1 else 1.0
+    strong = np.flatnonzero((z > _SHARED_Z) & (np.nan_to_num(e) > RISE[role]))
+    strong = strong[strong >= max(5, step.size // 50)]
+    strong = strong[np.argsort(-z[strong])][:_SHARED_LOOK]
+    rows = [int(i) for i in strong if shared_steps(held, float(step[i]), 1.5 * cadence) >= max(2, (len(held) + 1) // 2)]
+    if not rows:
+        return None
+    top = rows[0]
+    places = sorted({int(step[i]) for i in rows})
+    return Form(
+        kind=kind, role=role, start=int(step[top]), detected=int(step[top]), peak=int(step[top]), end=int(step[min(top + 1, step.size - 1)]),
+        z=float(z[top]), p=1.0, outcome=Outcome.RECOVERED, explained_by=Explanation.SHARED_BATCH, rank=30,
+        evidence=(
+            f"{role} x {np.exp(e[top]):.3g} at step {int(step[top])}, {z[top]:.1f} local standard deviations",
+            f"{shared_steps(held, float(step[top]), 1.5 * cadence)} of {len(held)} siblings have the same excursion at this step",
+            f"shared excursions at steps {', '.join(map(str, places[:6]))}",
+        ),
+        measures={"rise": float(e[top]), "recurs": float(len(places))},
+    )
 
 
 def _first(view: RunView, role: str, lone_index: float) -> tuple[int, float, float] | None:
