@@ -219,6 +219,25 @@ def rules_derive(
     raise typer.Exit(run_derive(source, output, budget=budget, trusted=all_healthy, flags={}))
 
 
+@rules_app.command("test", epilog="Example: runtriage rules test rules.yaml files:runs/new --svg firings.svg")
+def rules_test(
+    rules: Annotated[str, typer.Argument(metavar="RULES", help="The file that `rules derive` wrote.")],
+    source: SourceArg,
+    labels: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="What is known: a JSON object a line with run_id, healthy and onset."),
+    ] = None,
+    svg: Annotated[str | None, typer.Option(metavar="FILE", help="Draw when the rules would have fired.")] = None,
+    compare: Annotated[
+        bool, typer.Option("--compare", help="Replay W&B's default z-score automation on the same runs too.")
+    ] = False,
+) -> None:
+    """Replay rules over runs: when each would have fired, on which healthy runs, how late on faulty ones."""
+    from runtriage.cli.rules_test import run_test
+
+    raise typer.Exit(run_test(rules, source, labels=labels, svg=svg, compare=compare, flags={}))
+
+
 @app.command(
     short_help="Look at a source: rights, roles, what is missing.",
     epilog="Example: runtriage doctor mlflow-local:mlruns",

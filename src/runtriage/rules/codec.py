@@ -18,6 +18,7 @@ _HEADER = """\
 # Alert rules of runtriage. Edit freely; put `keep: true` on a rule that `rules derive` must not touch again.
 # `rules test` says when each would have fired.
 """
+_EXPONENT = re.compile(r"^[-+]?[0-9][0-9_]*(?:\.[0-9_]*)?[eE][-+]?[0-9]+$")
 _LIMIT = 8_000_000
 _HINT = "`runtriage rules derive SOURCE -o FILE` writes such a file"
 
@@ -167,6 +168,11 @@ class _Loader(yaml.SafeLoader):
         return super().construct_mapping(node, deep)
 
 
-_Loader.add_implicit_resolver(
-    "tag:yaml.org,2002:float", re.compile(r"^[-+]?[0-9][0-9_]*(?:\.[0-9_]*)?[eE][-+]?[0-9]+$"), list("-+0123456789")
-)
+def _represent_text(dumper: _Dumper, text: str) -> yaml.ScalarNode:
+    """Write what is not printable as escapes: YAML takes NEL and its like for line breaks in any other style."""
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=None if text.isprintable() else '"')
+
+
+_Dumper.add_representer(str, _represent_text)
+for _side in (_Loader, _Dumper):  # both, so that a fingerprint like 12e4 is quoted when it is written
+    _side.add_implicit_resolver("tag:yaml.org,2002:float", _EXPONENT, list("-+0123456789"))

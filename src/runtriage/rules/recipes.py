@@ -149,7 +149,8 @@ class Often(_Base):
 
     def make(self, facts: Sequence[float], widen: float) -> Made | str:
         """Put the limit between the largest share and one."""
-        top = min(max(max(facts), 0.5 / self.window), 1 - 0.5 / self.window)
+        seen = max(facts)
+        top = min(max(seen, 0.5 / self.window), 1 - 0.5 / self.window)
         odds = math.log(top / (1 - top))
         share = 1 / (1 + math.exp(-(odds + widen * _ODDS)))
         if share > _NEARLY_ALL:
@@ -188,7 +189,8 @@ class Silence(_Base):
 
     def make(self, facts: Sequence[float], widen: float) -> Made | str:
         """Wait several times as long as the longest pause, and ten minutes at least."""
-        seconds = max([600.0, *(3.0 * widen * pause for pause in facts)])
+        longest = max(facts)
+        seconds = max(600.0, 3.0 * widen * longest)
         return Made(condition=Stalled(seconds=60.0 * math.ceil(seconds / 60.0)))
 
 
