@@ -19,7 +19,8 @@ def test_example_prints_a_verdict_a_run(repo_root: Path) -> None:
     """The example prints one line for each run of a project."""
     with stand_in() as server:
         for name in ("a", "b", "c"):
-            server.world.add_run("team", "p", name, rows=[{"train/loss": 3 / (i + 1)} for i in range(200)], exported=True)
+            rows = [{"train/loss": 3 / (i + 1)} for i in range(200)]
+            server.world.add_run("team", "p", name, rows=rows, exported=True)
         done = subprocess.run(
             [sys.executable, repo_root / "examples/wandb_sweep.py", "wandb://team/p"],
             capture_output=True, text=True, check=False, timeout=100,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 import threading
 import time
 from collections import Counter
@@ -41,8 +42,10 @@ class _Server(ThreadingHTTPServer):
     request_queue_size = 128
     stand_in: StandIn
 
-    def handle_error(self, request: Any, client_address: Any) -> None:  # a client that hangs up is no news
-        del request, client_address
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Say nothing of a client that hangs up; anything else is a fault of the stand-in."""
+        if not isinstance(sys.exc_info()[1], OSError):
+            super().handle_error(request, client_address)
 
 
 class StandIn:

@@ -48,6 +48,7 @@ class StoredRun:
     config: str = "{}"
     summary: str = "{}"
     rows: list[dict[str, Any]] = field(default_factory=list)
+    texts: list[str] | None = None  # the rows as JSON, made beforehand where their making would be measured
     partitions: list[bytes] = field(default_factory=list)
     exported: int = 0
     line_count: int | None = None
