@@ -125,12 +125,12 @@ def test_dropped_rows_trap(server: StandIn, source: WandbSource) -> None:
 
 def test_stale_cache_trap(server: StandIn, source: WandbSource) -> None:
     """A run that grew after its export was cached is read whole, where the client's cache gives the old rows."""
-    run = put(server, exported=True)
-    assert len(list(source.client.run("r1").scan_history())) == 12
+    run = put(server, "stale", exported=True)
+    assert len(list(source.client.run("stale").scan_history())) == 12
     run.rows += [{"_step": i, "_timestamp": 1.8e9, "loss": 1.0} for i in range(12, 20)]
     server.world.export(run)
-    assert len(list(source.client.run("r1").scan_history())) == 12
-    assert len(source.read(source.find_run("r1")).tracks["loss"].step) == 20
+    assert len(list(source.client.run("stale").scan_history())) == 12
+    assert len(source.read(source.find_run("stale")).tracks["loss"].step) == 20
 
 
 def test_poisoned_cache_trap(server: StandIn, source: WandbSource) -> None:
