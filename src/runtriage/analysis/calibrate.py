@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import lru_cache
 
 import numpy as np
 
@@ -16,6 +17,7 @@ _MAIN = (Role.LOSS, Role.GRAD_NORM, MOVE)
 _MAIN_SHARE = 0.6
 
 
+@lru_cache(maxsize=256)
 def level_curve(members: int, *, noise: bool = False) -> tuple[Array, Array]:
     """Chance that a healthy run passes z in one role, as points (z, p) for interpolation of log p.
 
@@ -42,6 +44,7 @@ def level_curve(members: int, *, noise: bool = False) -> tuple[Array, Array]:
     return np.concatenate([[0.0], z, [far]]), np.concatenate([[1.0], p, [_FAR_P]])
 
 
+@lru_cache(maxsize=4096)
 def level_limit(members: int, chance: float, *, noise: bool = False) -> float:
     """Return the z that a healthy run passes in one role with a chance."""
     z, p = level_curve(members, noise=noise)

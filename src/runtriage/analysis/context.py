@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from runtriage.analysis.form import RunView
-from runtriage.analysis.order_stats import Array, moving_median
+from runtriage.analysis.order_stats import Array, median, moving_median
 from runtriage.model.series import PreparedRun
 from runtriage.model.vocab import Role
 
@@ -24,7 +24,7 @@ def data_switch_near(view: RunView, step: int) -> bool:
     changed = data_switches(view.run)
     if not changed:
         return False
-    cadence = float(np.median(np.diff(view.run.by_role[Role.DATA_SOURCE].step)))
+    cadence = float(median(np.diff(view.run.by_role[Role.DATA_SOURCE].step)))
     reach = max(5.0 * cadence, 0.01 * view.axis.span)
     return bool((np.abs(np.array(changed) - step) <= reach).any())
 
@@ -48,7 +48,7 @@ def lr_ratio(view: RunView) -> float:
     good = np.isfinite(value) & (value > 0)
     if not good.any():
         return 0.0
-    return float(np.median(np.log(value[good]) - np.interp(step[good], *view.schedule)))
+    return float(median(np.log(value[good]) - np.interp(step[good], *view.schedule)))
 
 
 
@@ -74,7 +74,7 @@ def leaves(schedule: tuple[Array, Array], step: Array, value: Array) -> tuple[in
     telling = value[rows] > _NEGLIGIBLE * np.max(value[rows])
     off = (np.abs(ratio) > _OFF) & telling
     first = int(np.argmax(off)) if off.any() else 0
-    if first < max(5, rows.size // 50) or np.abs(np.median(ratio[:first])) > _OFF / 5:
+    if first < max(5, rows.size // 50) or np.abs(median(ratio[:first])) > _OFF / 5:
         return None, 0.0
     behind = off[first : first + max(20, rows.size // 20)]
     if behind.size < 10 or behind.mean() < 0.9:  # noqa: PLR2004  nine rows of ten

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from runtriage.analysis.order_stats import Array, moving_median
+from runtriage.analysis.order_stats import Array, median, moving_median
 from runtriage.analysis.sketch import Axis, Sketch
 from runtriage.model.vocab import Role
 
@@ -208,7 +208,7 @@ def _averaged(unit: Array, width: int) -> Array:
     mean[1 - width :] = mean[-width]
     every = max(1, unit.size // _SAMPLE)
     sample, rows = mean[::every], unit[::every]
-    ratio = np.median(np.abs(sample - np.median(sample))) / max(np.median(np.abs(rows - np.median(rows))), 1e-12)
+    ratio = median(np.abs(sample - median(sample))) / max(median(np.abs(rows - median(rows))), 1e-12)
     return mean / float(np.clip(ratio, width**-0.5, 1.0))
 
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from numpy.typing import NDArray
-
 import numpy as np
+from numpy.typing import NDArray
 
 from runtriage.analysis.excursions import Excursions, Tail
 from runtriage.analysis.order_stats import Array
@@ -15,7 +14,6 @@ from runtriage.analysis.sketch import NOISE, Axis, Sketch
 from runtriage.model.report import Phase
 from runtriage.model.series import PreparedRun
 from runtriage.model.vocab import Explanation, FindingKind, Outcome
-
 
 DRIFT_RANK = 35
 """Rank of a level that drifts: weaker than anything that names a mechanism."""
@@ -52,6 +50,8 @@ class RunView:
         The cohort's (step, log lr), or None.
     phases
         From the run's own lr.
+    memory
+        What a detector worked out from the run alone; kept between the rounds of a comparison.
     """
 
     run: PreparedRun
@@ -74,6 +74,7 @@ class RunView:
     events: Mapping[str, list[NDArray[np.int64]]]
     schedule: tuple[Array, Array] | None
     phases: tuple[Phase, ...]
+    memory: dict[str, object] = field(default_factory=dict)
 
     @property
     def has_cohort(self) -> bool:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from runtriage.analysis.order_stats import Array
+from runtriage.analysis.order_stats import Array, median
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,7 +58,7 @@ def locate(residual: Array, start: int, stop: int) -> Onset:
     bend_at, bend_error = _bend(y)
     is_step = bool(step_error[best] <= bend_error)
     place = at if is_step else bend_at
-    jump = float(np.median(y[place:]) - np.median(y[:place])) if 0 < place < n else 0.0
+    jump = float(median(y[place:]) - median(y[:place])) if 0 < place < n else 0.0
     return Onset(index=int(rows[place]), jump=jump, is_step=is_step)
 
 
@@ -94,7 +94,7 @@ def middle(values: Array, start: int, stop: int) -> float:
     """Median of the finite values in a clipped half-open range; 0.0 where there is none."""
     part = values[max(0, start) : max(0, stop)]
     part = part[np.isfinite(part)]
-    return float(np.median(part)) if part.size else 0.0
+    return median(part) if part.size else 0.0
 
 
 def episode(z: Array, limit: float, length: int, sign: int) -> tuple[int, int] | None:

@@ -7,9 +7,22 @@ are written with one sort each. Missing entries are NaN and sort last.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 Array = NDArray[np.float64]
+
+
+def median(values: ArrayLike) -> float:
+    """Median of a one-dimensional array without NaN; NaN when it is empty.
+
+    numpy's own takes some 40 microseconds before it looks at the first value, which some hundred calls per run make the better part of
+    a triage.
+    """
+    ordered = np.sort(np.asarray(values), axis=None)
+    n = ordered.size
+    if not n:
+        return float("nan")
+    return float(ordered[n // 2] if n % 2 else 0.5 * (ordered[n // 2 - 1] + ordered[n // 2]))
 
 
 def nan_median(values: Array, axis: int) -> Array:

@@ -11,7 +11,7 @@ import dataclasses
 import numpy as np
 
 from runtriage.analysis.excursions import LEAD_BINS, NOISE_FLOOR, Excursions, block_max, channels_of
-from runtriage.analysis.order_stats import Array, moving_median, nan_median
+from runtriage.analysis.order_stats import Array, median, moving_median, nan_median
 from runtriage.analysis.sketch import Axis, bin_stats
 
 Rows = tuple[Array, Array]
@@ -22,7 +22,8 @@ SAME_ORDER = 0.8
 
 _LEAST_ROWS = 50
 _CLIP = 4.0
-_MOST_ROWS = 20_000
+_MOST_ROWS = 2_000
+_MOST_SIBLINGS = 5
 
 
 def share_order(own: Rows, others: list[Rows]) -> bool:
@@ -33,8 +34,8 @@ def share_order(own: Rows, others: list[Rows]) -> bool:
     own, others
         Residuals of the loss; compared at the steps they have in common.
     """
-    correlations = [c for c in (_correlation(own, o) for o in others) if c is not None]
-    return bool(correlations) and float(np.median(correlations)) > SAME_ORDER
+    correlations = [c for c in (_correlation(own, o) for o in others[:_MOST_SIBLINGS]) if c is not None]
+    return bool(correlations) and float(median(correlations)) > SAME_ORDER
 
 
 def subtract(own: Excursions, others: list[dict[str, Rows]], axis: Axis) -> Excursions:
@@ -86,13 +87,13 @@ def _correlation(a: Rows, b: Rows) -> float | None:
     x, y = x[good][:_MOST_ROWS], y[good][:_MOST_ROWS]
     if x.size < _LEAST_ROWS:
         return None
-    x, y = (np.clip(v - np.median(v), *(np.array([-1.0, 1.0]) * _CLIP * _scale(v))) for v in (x, y))
+    x, y = (np.clip(v - median(v), *(np.array([-1.0, 1.0]) * _CLIP * _scale(v))) for v in (x, y))
     power = float(np.sqrt((x @ x) * (y @ y)))
     return float(x @ y) / power if power > 0 else None
 
 
 def _scale(values: Array) -> float:
-    return max(1.4826 * float(np.median(np.abs(values - np.median(values)))), 1e-12)
+    return max(1.4826 * float(median(np.abs(values - median(values)))), 1e-12)
 
 
 def _at(step: Array, rows: Rows) -> Array:

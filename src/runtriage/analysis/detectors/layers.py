@@ -7,6 +7,7 @@ import numpy as np
 from runtriage.analysis.derived import BALANCE, layer_rows
 from runtriage.analysis.form import Form, RunView
 from runtriage.analysis.locate import episode, locate, middle
+from runtriage.analysis.order_stats import median
 from runtriage.model.vocab import FindingKind, Outcome, Role
 
 _LEAST = 0.35
@@ -44,7 +45,7 @@ def _layer(view: RunView, role: str) -> Form | None:
     others = [
         abs(middle(view.r[o], a + 2, view.axis.bins)) for o in view.r if o.startswith(Role.LAYER_GRAD_NORM) and o != name
     ]
-    if others and float(np.median(others)) > _OTHERS * abs(middle(r, a + 2, view.axis.bins)):
+    if others and float(median(others)) > _OTHERS * abs(middle(r, a + 2, view.axis.bins)):
         return None
     rows = layer_rows(view.run, layer)
     start = int(view.axis.edges[a])

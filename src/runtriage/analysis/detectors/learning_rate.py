@@ -10,7 +10,6 @@ from runtriage.analysis.order_stats import Array
 from runtriage.analysis.schedule import schedule_jumps
 from runtriage.model.vocab import FindingKind, Outcome, Role
 
-
 _FEW_ROWS = 40
 
 

@@ -10,7 +10,7 @@ from runtriage.analysis.context import data_switch_near, lr_above, lr_ratio
 from runtriage.analysis.derived import MOVE
 from runtriage.analysis.form import DRIFT_RANK, Form, RunView, rows_against_centre
 from runtriage.analysis.locate import episode, locate, middle, ramp_start
-from runtriage.analysis.order_stats import Array, moving_mean
+from runtriage.analysis.order_stats import Array, moving_mean, moving_median
 from runtriage.analysis.shapes import Shape, best_shape
 from runtriage.model.vocab import Explanation, FindingKind, Outcome, Role
 
@@ -57,6 +57,14 @@ def detect(view: RunView) -> list[Form]:
     return []
 
 
+def _moves(r: Array) -> Array:
+    """Median of the three bins from a place on less the median of the three that end two bins before it; 0 at the start."""
+    three = moving_median(r, 1)
+    out = np.zeros(r.size)
+    out[5:-1] = three[6:] - three[2 : r.size - 4]
+    return np.nan_to_num(out)
+
+
 def _move(view: RunView, last: int) -> Form | None:
     """A step that stays, seen in how the level moves: smaller than the spread of levels between runs."""
     z, r = view.z.get(MOVE), view.r[Role.LOSS]
@@ -90,7 +98,7 @@ def _measure(view: RunView, at: int, last: int, sign: int) -> _Change:
     before = middle(r, at - 8, max(1, at - 2)) if at > 2 else 0.0
     final = middle(r, max(at, last - tail), last) - before
     # the largest single move of the level decides where to look: a smooth start may hide the step that follows it
-    moves = np.array([middle(r, b, b + 3) - middle(r, b - 4, b - 1) if b > 4 else 0.0 for b in range(at, last)]) * sign
+    moves = sign * _moves(r)[at:last]
     wanted = 0.5 * max(abs(final), 0.1)
     if moves.size and moves.max() > wanted and not (moves[:3] > wanted).any():
         at += int(moves.argmax())

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from runtriage.analysis.form import Form, RunView
+from runtriage.analysis.order_stats import median
 from runtriage.model.series import PreparedRun
 from runtriage.model.vocab import FindingKind, Outcome, Role
 
@@ -35,10 +36,10 @@ def detect(view: RunView) -> list[Form]:
     at = halvings(view.run)
     warm = view.axis.edges[0] + 0.02 * view.axis.span
     at = at[at > warm]
-    cadence = float(np.median(np.diff(series.step)))
+    cadence = float(median(np.diff(series.step)))
     window = max(_MIN_WINDOW * cadence, view.axis.span / _WINDOW_SHARE)
     members = [_busiest(m[m > warm], window) for m in view.events.get(HALVINGS, [])]
-    limit = max(_LEAST, int(_OVER * float(np.median(members)) + 2)) if members else _LEAST + 1
+    limit = max(_LEAST, int(_OVER * float(median(members)) + 2)) if members else _LEAST + 1
     if at.size < limit:
         return []
     ends = np.searchsorted(at, at + window, side="right")

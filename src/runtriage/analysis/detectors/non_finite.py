@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from runtriage.analysis.form import Form, RunView
-from runtriage.analysis.order_stats import runs_true
+from runtriage.analysis.order_stats import median, runs_true
 from runtriage.model.vocab import FindingKind, Outcome, Role
 
 _FEW = 5
@@ -57,7 +57,7 @@ def _rise(view: RunView, role: str, row: int) -> float:
     value = view.sketch.rows[role][1]
     near, far = value[max(0, row - 10) : row], value[max(0, row - 60) : max(0, row - 10)]
     near, far = near[np.isfinite(near)], far[np.isfinite(far)]
-    return float(near.max() - np.median(far)) if near.size and far.size else 0.0
+    return float(near.max() - median(far)) if near.size and far.size else 0.0
 
 
 def _scale_drop(view: RunView, step: int) -> float:

@@ -7,7 +7,7 @@ import numpy as np
 from runtriage.analysis.context import ABOVE, lr_above
 from runtriage.analysis.form import Form, RunView
 from runtriage.analysis.locate import middle
-from runtriage.analysis.order_stats import Array, moving_mean, runs_true
+from runtriage.analysis.order_stats import Array, median, moving_mean, runs_true
 from runtriage.analysis.sketch import NOISE
 from runtriage.model.vocab import FindingKind, Outcome, Role
 
@@ -108,8 +108,8 @@ def _regular(e: Array, lo: int, hi: int) -> tuple[bool, float, float]:
         y = y[np.isfinite(y)]
         if y.size < _MIN_WINDOW // 2:
             continue
-        sd = 1.4826 * np.median(np.abs(y - np.median(y)))
-        y = np.clip(y - np.median(y), -4 * sd, 4 * sd)
+        sd = 1.4826 * median(np.abs(y - median(y)))
+        y = np.clip(y - median(y), -4 * sd, 4 * sd)
         t = np.linspace(-1.0, 1.0, y.size)
         y = y - y.mean() - (t @ y) / (t @ t) * t
         power = np.abs(np.fft.rfft(y * np.hanning(y.size))) ** 2
@@ -121,7 +121,7 @@ def _regular(e: Array, lo: int, hi: int) -> tuple[bool, float, float]:
     if not shares:
         return False, 0.0, 0.0
     passed = sum(s > _SHARE or g < _LAG1 for s, g in zip(shares, lags, strict=True))
-    return passed >= max(1, (len(shares) + 1) // 2), float(np.median(shares)), float(np.median(lags))
+    return passed >= max(1, (len(shares) + 1) // 2), float(median(shares)), float(median(lags))
 
 
 def _falls(view: RunView, lo: int, hi: int) -> bool:
@@ -130,8 +130,8 @@ def _falls(view: RunView, lo: int, hi: int) -> bool:
     half = value.size // 2
     if half < 6:
         return False
-    sd = 1.4826 * np.median(np.abs(value - np.median(value)))
-    return bool(np.median(value[:half]) - np.median(value[half:]) > 0.25 * sd)
+    sd = 1.4826 * median(np.abs(value - median(value)))
+    return bool(median(value[:half]) - median(value[half:]) > 0.25 * sd)
 
 
 def _first_swing(view: RunView, e: Array, step: Array, lo: int, hi: int) -> float:

@@ -6,7 +6,7 @@ import numpy as np
 
 from runtriage.analysis.form import Form, RunView
 from runtriage.analysis.locate import middle
-from runtriage.analysis.order_stats import Array, moving_median
+from runtriage.analysis.order_stats import Array, median, moving_median
 from runtriage.model.series import PreparedRun, Series
 from runtriage.model.vocab import FindingKind, Outcome, Role
 
@@ -21,18 +21,17 @@ _ENOUGH = 300
 
 def detect(view: RunView) -> list[Form]:
     """Report the first seam that can be seen."""
-    for look in (_steps, _epochs, _began_anew, _forgot):
-        form = look(view)
-        if form is not None:
-            return [form]
-    return []
+    if "seam" not in view.memory:
+        view.memory["seam"] = next((form for look in (_steps, _epochs, _began_anew, _forgot) if (form := look(view)) is not None), None)
+    seam = view.memory["seam"]
+    return [seam] if isinstance(seam, Form) else []
 
 
 def _steps(view: RunView) -> Form | None:
     loss = view.run.by_role.get(Role.LOSS)
     if loss is None or not loss.restarts:
         return None
-    cadence = float(np.median(np.diff(loss.step))) if loss.step.size > 1 else 1.0
+    cadence = float(median(np.diff(loss.step))) if loss.step.size > 1 else 1.0
     if loss.duplicates <= 1 and len(loss.restarts) == 1 and cadence > 0 and loss.step.size < 20:
         return None
     evidence = (
@@ -67,9 +66,9 @@ def _began_anew(view: RunView) -> Form | None:
     n = value.size
     if n < _ENOUGH:
         return None
-    initial = float(np.median(value[: max(3, n // 200)]))
+    initial = float(median(value[: max(3, n // 200)]))
     near = max(5, n // 200)
-    low = moving_median(value, near) if n <= 4096 else _coarse(value, near)
+    low = moving_median(value, near) if n <= _ENOUGH * 2 else _coarse(value, near)
     learned = initial - low
     jump = np.diff(value)
     rows = np.flatnonzero((learned[:-1] > _LEARNED) & (jump > _ANEW * learned[:-1]))

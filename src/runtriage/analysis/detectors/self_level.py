@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from runtriage.analysis.form import Form, RunView
 from runtriage.analysis.levels import level_shifts
 from runtriage.analysis.locate import middle
-from runtriage.analysis.order_stats import Array, moving_mean, moving_median
+from runtriage.analysis.order_stats import Array, median, moving_mean, moving_median
 from runtriage.model.vocab import Explanation, FindingKind, Outcome, Role
 
 _LEAST_JUMP = 0.05
@@ -62,17 +64,14 @@ def _excursion(view: RunView, least: float) -> Form | None:
 
     Lone rows are taken out by a median of three. What the stretch became in the end, and how fast it began, give its name.
     """
-    step, value = _thinned(view)
+    curve = view.memory.get("excess")
+    if not isinstance(curve, _Curve):
+        curve = _curve(view)
+        view.memory["excess"] = curve
+    step, value, level, low, before = curve.step, curve.value, curve.level, curve.low, curve.before
     n = value.size
     if n < _SHORT:
         return None
-    level = moving_median(value, 1)
-    # a wide median for the lowest level: the smallest of many noisy rows lies far below it
-    slow = moving_median(value, int(np.clip(n // 40, 1, _NOISE_REACH)))
-    low = np.concatenate([[level[0]], np.minimum.accumulate(slow)[:-1]])
-    noise = 1.2533 * moving_mean(np.abs(value - moving_median(value, 4)), _NOISE_REACH)  # a mean: two-valued noise counts
-    before = np.concatenate([np.full(_NOISE_REACH + 1, np.inf), noise[: -_NOISE_REACH - 1]])
-    before[: _NOISE_REACH + 1] = np.nanmax(noise[: 2 * _NOISE_REACH])
     excess = level - low
     learned = np.maximum(level[: max(3, n // 100)].max() - low, 0.0)
     limit = np.maximum(np.maximum(least, _NOISES * before), _LEARNED_SHARE * learned if least > _LEAST_RISE else 0.0)
@@ -117,6 +116,33 @@ def _excursion(view: RunView, least: float) -> Form | None:
     )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Curve:
+    """A loss ready to be searched: rows, level, lowest level before, and the noise just before; shape (n,) each."""
+
+    step: Array
+    value: Array
+    level: Array
+    low: Array
+    before: Array
+
+
+def _curve(view: RunView) -> _Curve:
+    step, value = _thinned(view)
+    n = value.size
+    if n < _SHORT:
+        return _Curve(step=step, value=value, level=value, low=value, before=value)
+    level = moving_median(value, 1)
+    # a wide median for the lowest level: the smallest of many noisy rows lies far below it
+    slow = moving_median(value, int(np.clip(n // 40, 1, _NOISE_REACH)))
+    low = np.concatenate([[level[0]], np.minimum.accumulate(slow)[:-1]])
+    # a mean of sizes, not a median: two-valued noise counts
+    noise = 1.2533 * moving_mean(np.abs(value - moving_median(value, 4)), _NOISE_REACH)
+    before = np.concatenate([np.full(_NOISE_REACH + 1, np.inf), noise[: -_NOISE_REACH - 1]])
+    before[: _NOISE_REACH + 1] = np.nanmax(noise[: 2 * _NOISE_REACH])
+    return _Curve(step=step, value=value, level=level, low=low, before=before)
+
+
 def _thinned(view: RunView) -> tuple[Array, Array]:
     """Finite rows of the log loss, as medians of blocks where there are more than some thousands."""
     step, value = view.sketch.rows[Role.LOSS]
@@ -159,7 +185,7 @@ def _explained(view: RunView, step: int) -> Explanation | None:
         series = view.run.by_role.get(role)
         if series is None or series.step.size < 2:
             continue
-        cadence = float(np.median(np.diff(series.step)))
+        cadence = float(median(np.diff(series.step)))
         changed = series.step[1:][np.diff(np.floor(series.value)) > 0] if role == Role.EPOCH else series.step[1:][np.diff(series.value) != 0]
         if 0 < changed.size < series.step.size / 3 and (np.abs(changed - step) <= max(3 * cadence, 0.01 * view.axis.span)).any():
             return why
@@ -182,7 +208,7 @@ def _every_epoch(view: RunView, step: Array, level: Array) -> Explanation | None
     edges = epoch.step[1:][np.diff(np.floor(epoch.value)) > 0].astype(np.float64)
     if edges.size < 2:
         return None
-    length = float(np.median(np.diff(edges)))
+    length = float(median(np.diff(edges)))
     grid = np.arange(step[0], step[-1], length / _PER_EPOCH)
     y = np.interp(grid, step, level)
     t = np.linspace(-1.0, 1.0, y.size)

@@ -9,6 +9,7 @@ import numpy as np
 from runtriage.analysis.excursions import JOINT, LEAD_BINS, WIDTHS, shared_steps
 from runtriage.analysis.form import LAST_RESORT, Form, RunView
 from runtriage.analysis.locate import middle
+from runtriage.analysis.order_stats import median
 from runtriage.model.vocab import Explanation, FindingKind, Outcome, Role
 
 RISE: dict[str, float] = {Role.LOSS: 0.1, Role.GRAD_NORM: 0.9}
@@ -50,7 +51,7 @@ def _shared(view: RunView, role: str, kind: FindingKind) -> Form | None:
     if channel not in view.raw.z or len(held) < 2:
         return None
     z, e, step = view.raw.z[channel], view.raw.residual[role], view.raw.step[channel]
-    cadence = float(np.median(np.diff(step))) if step.size > 1 else 1.0
+    cadence = float(median(np.diff(step))) if step.size > 1 else 1.0
     strong = np.flatnonzero((z > _SHARED_Z) & (np.nan_to_num(e) > RISE[role]))
     strong = strong[strong >= max(5, step.size // 50)]
     strong = strong[np.argsort(-z[strong])][:_SHARED_LOOK]
@@ -119,11 +120,11 @@ def _form(view: RunView, role: str, kind: FindingKind, row: int, z: float, p: fl
     later = value[min(n, peak + max(20, n // 20)) :]
     later = later[: max(50, n // 5)]
     settled = later[np.isfinite(later)]
-    stays = float(np.median(settled) - before) if settled.size else 0.0
+    stays = float(median(settled) - before) if settled.size else 0.0
     recovered = stays < _RECOVERED_SHARE * max(rise, 1e-9)
     ends = np.flatnonzero(np.nan_to_num(unit[peak:]) < 3.0)
     end = int(step[min(n - 1, peak + int(ends[0]))]) if ends.size and recovered else None
-    cadence = float(np.median(np.diff(step))) if n > 1 else 1.0
+    cadence = float(median(np.diff(step))) if n > 1 else 1.0
     sharing = shared_steps(view.events.get(role, []), float(step[peak]), 1.5 * cadence)
     holders = sum(bool(x.size) for x in view.events.get(role, []))
     shared = recovered and holders >= 1 and sharing >= max(1, (holders + 1) // 2)

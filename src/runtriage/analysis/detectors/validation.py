@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from runtriage.analysis.derived import VAL_GAP
 from runtriage.analysis.context import data_switch_near
+from runtriage.analysis.derived import VAL_GAP
 from runtriage.analysis.form import Form, RunView, rows_against_centre
 from runtriage.analysis.locate import episode, middle
+from runtriage.analysis.order_stats import median
 from runtriage.model.vocab import Explanation, FindingKind, Outcome, Role
 
 _PERSIST = 3
@@ -53,7 +54,7 @@ def detect(view: RunView) -> list[Form]:
 
 def _ending(values: np.ndarray, count: int) -> float:
     good = values[np.isfinite(values)]
-    return float(np.median(good[-count:])) if good.size else 0.0
+    return float(median(good[-count:])) if good.size else 0.0
 
 
 def _switch(view: RunView) -> Form | None:
@@ -61,22 +62,23 @@ def _switch(view: RunView) -> Form | None:
     val = view.run.by_role.get(Role.VAL_LOSS)
     if val is None or Role.VAL_LOSS not in view.z:
         return None
+    if np.nanmax(np.abs(np.nan_to_num(view.z[Role.VAL_LOSS]))) <= view.limit(Role.VAL_LOSS):
+        return None
     good = np.isfinite(val.value) & (val.value > 0)
     step, centre = val.step[good].astype(float), view.centre[Role.VAL_LOSS]
     known = np.isfinite(centre)
     if good.sum() < 8 or known.sum() < 3:  # noqa: PLR2004  a step needs points on both sides
         return None
     off = np.log(val.value[good]) - np.interp(step, view.axis.mid[known], centre[known])
-    moves = np.array([off[k] - np.median(off[max(0, k - 3) : k]) for k in range(3, off.size)])
-    noise = max(1.4826 * float(np.median(np.abs(np.diff(off)))), 0.004)
+    moves = np.array([off[k] - median(off[max(0, k - 3) : k]) for k in range(3, off.size)])
+    noise = max(1.4826 * float(median(np.abs(np.diff(off)))), 0.004)
     if not moves.size:
         return None
     k = int(np.argmax(moves)) + 3
     behind = off[k:]
-    final = float(np.median(behind[-max(2, behind.size // 2) :]) - np.median(off[max(0, k - 4) : k]))
+    final = float(median(behind[-max(2, behind.size // 2) :]) - median(off[max(0, k - 4) : k]))
     jump = float(moves[k - 3])
-    reaches = np.nanmax(np.abs(np.nan_to_num(view.z[Role.VAL_LOSS]))) > view.limit(Role.VAL_LOSS)
-    if jump < max(6 * noise, 0.04) or jump < _AT_ONCE * final or final < 0.5 * jump or not reaches:
+    if jump < max(6 * noise, 0.04) or jump < _AT_ONCE * final or final < 0.5 * jump:
         return None
     b = int(np.clip(np.searchsorted(view.axis.edges, step[k]) - 1, 0, view.axis.bins - 1))
     train = middle(view.r[Role.LOSS], b, view.axis.bins)
