@@ -94,6 +94,7 @@ ExecutorOpt = Annotated[Where | None, typer.Option(help="Where cohorts are analy
 BudgetOpt = Annotated[
     float | None, typer.Option(metavar="CHANCE", help="Chance that a healthy run is flagged (default 0.01).")
 ]
+RulesArg = Annotated[str, typer.Argument(metavar="RULES", help="The file that `rules derive` wrote.")]
 DryOpt = Annotated[bool, typer.Option("--dry-run", help="Print what would be changed; change nothing.")]
 
 
@@ -221,7 +222,7 @@ def rules_derive(
 
 @rules_app.command("test", epilog="Example: runtriage rules test rules.yaml files:runs/new --svg firings.svg")
 def rules_test(
-    rules: Annotated[str, typer.Argument(metavar="RULES", help="The file that `rules derive` wrote.")],
+    rules: RulesArg,
     source: SourceArg,
     labels: Annotated[
         str | None,
@@ -236,6 +237,66 @@ def rules_test(
     from runtriage.cli.rules_test import run_test
 
     raise typer.Exit(run_test(rules, source, labels=labels, svg=svg, compare=compare, flags={}))
+
+
+class Target(StrEnum):
+    """Where alert rules can go."""
+
+    PROMETHEUS = "prometheus"
+
+
+ToOpt = Annotated[Target, typer.Option("--to", help="What the rules are compiled for.")]
+FolderOpt = Annotated[str, typer.Option("-o", "--output", metavar="DIR", help="Folder of the compiled files.")]
+ExporterOpt = Annotated[
+    str, typer.Option(metavar="HOST:PORT", help="Where Prometheus finds `runtriage serve`.")
+]
+
+
+@rules_app.command("plan", epilog="Example: runtriage rules plan rules.yaml --to prometheus -o prometheus")
+def rules_plan(rules: RulesArg, to: ToOpt, output: FolderOpt, exporter: ExporterOpt = "127.0.0.1:9187") -> None:  # noqa: ARG001  one target so far
+    """Print which compiled files differ from those there; change nothing."""
+    from runtriage.cli.rules_files import run_plan
+
+    raise typer.Exit(run_plan(rules, output, target=exporter))
+
+
+@rules_app.command("apply", epilog="Example: runtriage rules apply rules.yaml --to prometheus -o prometheus")
+def rules_apply(rules: RulesArg, to: ToOpt, output: FolderOpt, exporter: ExporterOpt = "127.0.0.1:9187") -> None:  # noqa: ARG001  one target so far
+    """Compile rules: a rule file, its promtool cases and a scrape configuration. Files of others are left alone."""
+    from runtriage.cli.rules_files import run_apply
+
+    raise typer.Exit(run_apply(rules, output, target=exporter))
+
+
+@rules_app.command("prune", epilog="Example: runtriage rules prune --to prometheus -o prometheus")
+def rules_prune(to: ToOpt, output: FolderOpt, dry_run: DryOpt = False) -> None:  # noqa: ARG001  one target so far
+    """Remove the compiled files from a folder, and nothing else."""
+    from runtriage.cli.rules_files import run_prune
+
+    raise typer.Exit(run_prune(output, dry=dry_run))
+
+
+@app.command(
+    short_help="Prometheus exporter: verdicts, z-scores, firing rules.",
+    epilog="Example: runtriage serve mlflow://127.0.0.1:5000/pretraining --rules rules.yaml",
+)
+def serve(
+    source: SourceArg,
+    rules: Annotated[str | None, typer.Option(metavar="FILE", help="Alert rules to evaluate.")] = None,
+    baselines: BaseOpt = None,
+    host: Annotated[str, typer.Option(metavar="HOST", help="Address to listen on.")] = "127.0.0.1",
+    port: PortOpt = 9187,
+    every: Annotated[float, typer.Option(min=0.1, metavar="SECONDS", help="Time between two looks.")] = 60.0,
+    limit: Annotated[int, typer.Option(min=1, max=2000, metavar="N", help="Runs exported, newest first.")] = 100,
+    once: Annotated[bool, typer.Option("--once", help="Print the page and stop.")] = False,
+) -> None:
+    """Serve verdicts, newest values and firing rules of the newest runs for Prometheus to scrape."""
+    from runtriage.cli.serve import run
+
+    code = run(
+        source, rules=rules, baselines=baselines, host=host, port=port, every=every, limit=limit, once=once, flags={}
+    )
+    raise typer.Exit(code)
 
 
 @app.command(
