@@ -61,7 +61,10 @@ SourceArg = Annotated[
     str,
     typer.Argument(
         metavar="SOURCE",
-        help="files:DIR, mlflow-local:DIR, wandb-local:DIR, mlflow://HOST:PORT/EXPERIMENT, mlflow:EXPERIMENT",
+        help=(
+            "files:DIR, mlflow-local:DIR, wandb-local:DIR, mlflow://HOST:PORT/EXPERIMENT, mlflow:EXPERIMENT, "
+            "wandb://ENTITY/PROJECT"
+        ),
     ),
 ]
 JsonOpt = Annotated[

@@ -66,7 +66,7 @@ def markable(source: HistorySource) -> MarkTarget:
         It cannot be written to.
     """
     if not isinstance(source, MarkTarget):
-        hint = "marks hang on an MLflow server"
+        hint = "marks hang on an MLflow server or in a W&B project"
         raise UsageError("this source cannot be written to", where=source.address, hint=hint)
     return source
 

@@ -71,7 +71,11 @@ def compared(report: Report) -> str:
 
 
 def _few_words(finding: Finding) -> str:
-    text = f"{finding.kind} in {clean(finding.metric, 40)} at {finding.start_step}"
+    text = f"{_spaced(finding.kind)} in {clean(finding.metric, 40)} at {finding.start_step}"
     if finding.outcome is not None:
         text += f", {finding.outcome}"
-    return f"{text} (explained: {finding.explained_by})" if finding.explained_by is not None else text
+    return f"{text} (explained: {_spaced(finding.explained_by)})" if finding.explained_by is not None else text
+
+
+def _spaced(word: str) -> str:
+    return word.replace("_", " ")

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
 from runtriage.model.history import RunInfo
 from runtriage.model.vocab import RunState
-from runtriage.pipeline import fingerprint
+from runtriage.pipeline import MAX_COHORT, fingerprint
 
 LONERS_TOGETHER = 16
 """Runs without a usable config are handed on in parts of this size, so that none waits for all."""
@@ -43,14 +43,23 @@ def group(infos: Sequence[RunInfo], ignore_keys: tuple[str, ...] = ()) -> list[l
 
     Notes
     -----
-    One group is in memory at a time, so the order of groups is the order in which results appear.
+    One group is in memory at a time, so the order of groups is the order in which results appear. A config with more
+    runs than are compared with each other makes several groups of about equal size: neighbours of the listing, which
+    are neighbours in time where the tracker knows an order.
     """
     groups: dict[str, list[RunInfo]] = {}
     for info in infos:
         groups.setdefault(fingerprint(info.config, ignore_keys), []).append(info)
     loners = groups.pop("", [])
-    parts = [loners[at : at + LONERS_TOGETHER] for at in range(0, len(loners), LONERS_TOGETHER)]
-    return [*groups.values(), *parts]
+    cohorts = (part for members in groups.values() for part in _parts(members, MAX_COHORT))
+    return [*cohorts, *_parts(loners, LONERS_TOGETHER)]
+
+
+def _parts(infos: Sequence[RunInfo], most: int) -> Iterator[list[RunInfo]]:
+    """Yield parts of about equal size, none larger than ``most``: an odd run at the end would have no siblings."""
+    count = -(-len(infos) // most)
+    for i in range(count):
+        yield list(infos[i * len(infos) // count : (i + 1) * len(infos) // count])
 
 
 def _wanted(info: RunInfo, selection: Selection) -> bool:

@@ -83,7 +83,7 @@ def test_what_alarms_is_named_before_what_is_explained() -> None:
     """The table speaks of the unexplained finding first, and counts what it leaves out."""
     explained = [_finding(i, Explanation.SHARED_BATCH) for i in range(3)]
     words = what(_report(*explained, _finding(7)))
-    assert (words.split("; ")[0], words.split("; ")[-1]) == ("loss_spike in loss? at 7, recovered", "1 more")
+    assert (words.split("; ")[0], words.split("; ")[-1]) == ("loss spike in loss? at 7, recovered", "1 more")
 
 
 def test_without_findings_the_reason_is_given() -> None:

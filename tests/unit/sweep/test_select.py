@@ -8,6 +8,7 @@ import pytest
 
 from runtriage.model.history import RunInfo
 from runtriage.model.vocab import RunState
+from runtriage.pipeline import MAX_COHORT
 from runtriage.sweep.select import LONERS_TOGETHER, Selection, choose, group
 
 
@@ -66,7 +67,14 @@ def test_ignored_keys_do_not_tell_cohorts_apart() -> None:
     assert [len(group(infos)), len(group(infos, ("owner",)))] == [2, 1]
 
 
+def test_a_large_cohort_is_judged_in_equal_parts() -> None:
+    """No part is larger than what is compared at once, and none is left with a single run."""
+    parts = group([_info(str(i), config={"lr": 1}) for i in range(2 * MAX_COHORT + 1)])
+    sizes = [len(part) for part in parts]
+    assert (sum(sizes), max(sizes) <= MAX_COHORT, max(sizes) - min(sizes) <= 1) == (2 * MAX_COHORT + 1, True, True)
+
+
 def test_runs_without_a_config_come_in_small_parts() -> None:
     """Runs that nothing can be compared with wait for at most a few others, and come last."""
     infos = [_info(str(i)) for i in range(LONERS_TOGETHER + 1)] + [_info("c", config={"lr": 1})]
-    assert [len(part) for part in group(infos)] == [1, LONERS_TOGETHER, 1]
+    assert [len(part) for part in group(infos)] == [1, LONERS_TOGETHER // 2, LONERS_TOGETHER // 2 + 1]
