@@ -42,25 +42,9 @@ lint: setup  ## ruff, mypy strict, import contracts
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-score: setup  ## Judge the labelled runs beside this repository and compare with their labels
+score: setup  ## Every accuracy figure of the README from the labelled runs, against the stored floor (ARGS=--raise stores a new one)
 	@test -d $(CORPORA)/data || { echo "no labelled runs at $(CORPORA): set RUNTRIAGE_CORPORA" >&2; exit 2; }
-	mkdir -p $(SCORES)
-	$(BIN)/runtriage sweep files:$(CORPORA)/data/real --json $(SCORES)/real.jsonl >$(SCORES)/real.txt
-	$(BIN)/runtriage learn files:$(CORPORA)/data/faultlab/baselines -o $(SCORES)/faultlab.baselines
-	$(BIN)/runtriage sweep files:$(CORPORA)/data/faultlab/candidates --baselines $(SCORES)/faultlab.baselines \
-	  --json $(SCORES)/faultlab.jsonl >$(SCORES)/faultlab.txt
-	for jitter in 0 0.03; do \
-	  out=$(SCORES)/synth-$$jitter; \
-	  test -f $$out/labels.jsonl || $(BIN)/python $(CORPORA)/bench/synth.py $$out --seed 7 --jitter $$jitter; \
-	  $(BIN)/runtriage sweep files:$$out/runs --json $$out.jsonl >$$out.txt; \
-	done
-	@for name in real faultlab; do \
-	  echo "== $$name"; $(BIN)/python $(CORPORA)/bench/score.py $(CORPORA)/data/$$name/labels.jsonl $(SCORES)/$$name.jsonl --by; \
-	done
-	@for jitter in 0 0.03; do \
-	  out=$(SCORES)/synth-$$jitter; \
-	  echo "== synthetic, jitter $$jitter"; $(BIN)/python $(CORPORA)/bench/score.py $$out/labels.jsonl $$out.jsonl --by; \
-	done
+	$(BIN)/python -m tests.accuracy.score $(CORPORA) $(SCORES) $(ARGS)
 
 lock:  ## Compile requirements/dev.txt from dev.in (UPGRADE=--upgrade takes newer versions)
 	test -x $(BIN)/pip-compile || { $(PYTHON) -m venv .venv && $(BIN)/python -m pip install --quiet 'pip-tools>=7.5'; }

@@ -1,0 +1,1 @@
+"""Figures of the README, regenerated from labelled runs."""
