@@ -1,6 +1,7 @@
 """Learned baselines as one file: a compressed MessagePack document whose arrays are raw little-endian numbers.
 
-The document names its own schema, so that a file from a later version is refused with a clear word instead of being misread.
+The document names its own schema, so that a file from a later version is refused with a clear word instead of being
+misread.
 """
 
 from __future__ import annotations
@@ -77,7 +78,9 @@ def decode_baselines(content: bytes) -> BaselineSet:
         unpack = zlib.decompressobj()
         packed = unpack.decompress(content, _LARGEST)
         if not unpack.eof:
-            raise CodecError("the baseline file is cut short or far too large", where="$", hint="learn the baselines again")
+            raise CodecError(
+                "the baseline file is cut short or far too large", where="$", hint="learn the baselines again"
+            )
         head = msgspec.msgpack.decode(packed, type=_Head)
         if head.schema != SCHEMA:
             raise CodecError(
@@ -86,16 +89,21 @@ def decode_baselines(content: bytes) -> BaselineSet:
             )
         document = msgspec.msgpack.decode(packed, type=_SetDocument)
     except zlib.error as error:
-        raise CodecError("not a baseline file", where="$", hint="it is made by `runtriage learn SOURCE -o FILE`") from error
+        raise CodecError(
+            "not a baseline file", where="$", hint="it is made by `runtriage learn SOURCE -o FILE`"
+        ) from error
     except (msgspec.DecodeError, msgspec.ValidationError) as error:
-        raise CodecError(f"not a baseline file: {error}", where="$", hint="it is made by `runtriage learn SOURCE -o FILE`") from error
+        raise CodecError(
+            f"not a baseline file: {error}", where="$", hint="it is made by `runtriage learn SOURCE -o FILE`"
+        ) from error
     cohorts = {name: _baseline(name, part) for name, part in document.cohorts.items()}
     return BaselineSet(cohorts=cohorts, source=document.source, tool=document.tool)
 
 
 def _document(baseline: Baseline) -> _BaselineDocument:
     return _BaselineDocument(
-        edges=_packed(baseline.edges), excluded=list(baseline.excluded), paired=baseline.paired, formed_by=baseline.formed_by,
+        edges=_packed(baseline.edges), excluded=list(baseline.excluded), paired=baseline.paired,
+        formed_by=baseline.formed_by,
         members=[
             _MemberDocument(
                 run_id=m.run_id,
@@ -112,11 +120,12 @@ def _document(baseline: Baseline) -> _BaselineDocument:
 def _baseline(name: str, part: _BaselineDocument) -> Baseline:
     where = f"$.cohorts[{name[:40]!r}]"
     edges = _floats(part.edges, f"{where}.edges")
-    if edges.size < 2 or not (np.diff(edges) > 0).all():  # noqa: PLR2004  one bin has two edges
+    if edges.size < 2 or not (np.diff(edges) > 0).all():
         raise CodecError("the bins do not rise", where=f"{where}.edges", hint="learn the baselines again")
     members = tuple(_member(m, edges.size - 1, f"{where}.members[{i}]") for i, m in enumerate(part.members))
     return Baseline(
-        fingerprint=name, edges=edges, members=members, excluded=tuple(part.excluded), paired=part.paired, formed_by=part.formed_by
+        fingerprint=name, edges=edges, members=members, excluded=tuple(part.excluded), paired=part.paired,
+        formed_by=part.formed_by
     )
 
 
@@ -125,7 +134,9 @@ def _member(part: _MemberDocument, bins: int, where: str) -> Member:
     for role, (step, value) in part.rows.items():
         rows[role] = _floats(step, f"{where}.rows"), _floats(value, f"{where}.rows")
         if rows[role][0].size != rows[role][1].size:
-            raise CodecError("steps and values differ in number", where=f"{where}.rows", hint="learn the baselines again")
+            raise CodecError(
+                "steps and values differ in number", where=f"{where}.rows", hint="learn the baselines again"
+            )
     return Member(
         run_id=part.run_id,
         level={k: _floats(v, f"{where}.level", bins) for k, v in part.level.items()},
@@ -142,7 +153,9 @@ def _packed(values: NDArray[np.float64]) -> bytes:
 def _floats(content: bytes, where: str, size: int | None = None) -> NDArray[np.float64]:
     out = _whole(content, "<f8", where).astype(np.float64)
     if size is not None and out.size != size:
-        raise CodecError(f"{out.size} values where there are {size} bins", where=where, hint="learn the baselines again")
+        raise CodecError(
+            f"{out.size} values where there are {size} bins", where=where, hint="learn the baselines again"
+        )
     return out
 
 

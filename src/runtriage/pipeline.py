@@ -22,7 +22,7 @@ from runtriage.model.curve import Curve, Triage
 from runtriage.model.history import RunHistory, RunInfo
 from runtriage.model.report import BaselineUse, Finding, Report, RunSummary, Tool
 from runtriage.model.series import PreparedRun
-from runtriage.model.vocab import BaselineKind, Level, Outcome, Role
+from runtriage.model.vocab import BaselineKind, Level, Role
 
 __all__ = ["Params", "fingerprint", "learn", "triage_cohort"]
 
@@ -111,14 +111,16 @@ def learn(histories: Sequence[RunHistory], params: Params | None = None, *, sour
             groups.setdefault(name, []).append(run)
     cohorts = {}
     for name, runs in groups.items():
-        if len(runs) < 2:  # noqa: PLR2004  two runs are the least that have a spread
+        if len(runs) < 2:
             continue
         compared = compare(runs[:MAX_COHORT], None, params.false_alarm_budget)
         members, excluded = to_members(runs[:MAX_COHORT], compared)
         paired = 2 * sum(c.view.paired for c in compared) > len(compared)
         if members:
             edges = make_axis(runs[:MAX_COHORT]).edges
-            cohorts[name] = Baseline(fingerprint=name, edges=edges, members=tuple(members), excluded=tuple(excluded), paired=paired)
+            cohorts[name] = Baseline(
+                fingerprint=name, edges=edges, members=tuple(members), excluded=tuple(excluded), paired=paired
+            )
     return BaselineSet(cohorts=cohorts, source=source, tool=__version__)
 
 
@@ -132,7 +134,8 @@ def _judge(
         compared = compare(usable, baseline, params.false_alarm_budget) if usable else []
     by_run = {id(r): c for r, c in zip(usable, compared, strict=True)}
     return [
-        _triage(r, by_run[id(r)], baseline, name) if id(r) in by_run else _withheld(r, _judgeable(r) or "", name) for r in runs
+        _triage(r, by_run[id(r)], baseline, name) if id(r) in by_run else _withheld(r, _judgeable(r) or "", name)
+        for r in runs
     ]
 
 
@@ -156,7 +159,8 @@ def _triage(run: PreparedRun, compared: Compared, baseline: Baseline | None, nam
         excluded=compared.excluded if baseline is None else baseline.excluded,
         formed_by=(
             "" if kind == BaselineKind.SELF
-            else "learned baseline of equal config" if baseline is not None else "other runs of equal config in this source"
+            else "learned baseline of equal config" if baseline is not None
+            else "other runs of equal config in this source"
         ),
     )
     telling = [f.p for f in forms if f.explained_by is None]
@@ -170,7 +174,8 @@ def _triage(run: PreparedRun, compared: Compared, baseline: Baseline | None, nam
 
 def _withheld(run: PreparedRun, why: str, name: str) -> Triage:
     report = Report(
-        run=_summary(run.info), verdict=Level.WITHHELD, reason=why, baseline=BaselineUse(kind=BaselineKind.NONE, fingerprint=name),
+        run=_summary(run.info), verdict=Level.WITHHELD, reason=why,
+        baseline=BaselineUse(kind=BaselineKind.NONE, fingerprint=name),
         missing=run.notes, series={s.metric: role for role, s in run.by_role.items()}, tool=Tool(version=__version__),
     )
     return Triage(report=report)
@@ -183,8 +188,10 @@ def _summary(info: RunInfo) -> RunSummary:
 def _finding(run: PreparedRun, form: Form) -> Finding:
     series = run.by_role.get(form.role)
     return Finding(
-        kind=form.kind, metric=series.metric if series is not None else form.role, role=form.role, start_step=form.start,
-        end_step=form.end, peak_step=form.peak, severity=severity(form), z=round(form.z, 3) if np.isfinite(form.z) else form.z,
+        kind=form.kind, metric=series.metric if series is not None else form.role, role=form.role,
+        start_step=form.start,
+        end_step=form.end, peak_step=form.peak, severity=severity(form),
+        z=round(form.z, 3) if np.isfinite(form.z) else form.z,
         p_false_alarm=form.p, outcome=form.outcome, explained_by=form.explained_by, evidence=form.evidence,
         causes=() if form.explained_by is not None else diagnose(form),
     )
@@ -200,11 +207,14 @@ def _curves(run: PreparedRun, compared: Compared) -> tuple[Curve, ...]:
         band = {}
         if role in view.centre and role in view.z and role in view.r:
             centre = view.centre[role]
-            half = 3.0 * np.abs(np.where(view.z[role] != 0, view.r[role] / np.where(view.z[role] != 0, view.z[role], 1.0), np.nan))
+            half = 3.0 * np.abs(
+                np.where(view.z[role] != 0, view.r[role] / np.where(view.z[role] != 0, view.z[role], 1.0), np.nan)
+            )
             half = moving_median(half, 4)
             known = np.isfinite(centre) & np.isfinite(half)
             band = {
-                "band_step": view.axis.mid[known], "band_low": np.exp(centre - half)[known], "band_high": np.exp(centre + half)[known],
+                "band_step": view.axis.mid[known], "band_low": np.exp(centre - half)[known],
+                "band_high": np.exp(centre + half)[known],
             }
         smooth = None
         if role != Role.LR and series.step.size >= 2 * _SMOOTH and np.isfinite(series.value).all():

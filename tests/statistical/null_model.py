@@ -1,8 +1,8 @@
 """Healthy cohorts drawn from a model of training curves, and how large level departures get in them.
 
-Run ``python -m tests.statistical.null_model`` to print the tables of :mod:`runtriage.analysis.null_table` anew (half a minute).
-Loss: power law with a floor, multiplicative noise. Grad norm: lognormal with a slow wander. Runs of a cohort share the law up to a
-run-to-run spread. Four kinds of noise, four spreads, four lengths, mixed evenly.
+Run ``python -m tests.statistical.null_model`` to print the tables of :mod:`runtriage.analysis.null_table` anew (half a
+minute). Loss: power law with a floor, multiplicative noise. Grad norm: lognormal with a slow wander. Runs of a cohort
+share the law up to a run-to-run spread. Four kinds of noise, four spreads, four lengths, mixed evenly.
 """
 
 from __future__ import annotations
@@ -53,7 +53,9 @@ def healthy_histories(rng: np.random.Generator, size: int, kind: str, spread: fl
     step = np.arange(n)
     return [
         RunHistory(
-            info=RunInfo(source="null:", id=f"r{i}", name=f"r{i}", state=RunState.FINISHED, config={"model": kind, "seed": i}),
+            info=RunInfo(
+                source="null:", id=f"r{i}", name=f"r{i}", state=RunState.FINISHED, config={"model": kind, "seed": i}
+            ),
             tracks={name: Track(step=step, value=value) for name, value in curves.items()},
         )
         for i, curves in enumerate(healthy_curves(rng, size, kind, spread, n))

@@ -54,7 +54,8 @@ def level_limit(members: int, chance: float, *, noise: bool = False) -> float:
 def shares(roles: Iterable[str]) -> dict[str, float]:
     """Divide the chance of a false alarm over the compared roles; they sum to one.
 
-    Loss, its moves and grad norm have a fifth each, whatever else is logged: a log of forty layers must not blind us to the loss.
+    Loss, its moves and grad norm have a fifth each, whatever else is logged: a log of forty layers must not blind us to
+    the loss.
     """
     names = list(roles)
     main = [r for r in names if r in _MAIN]

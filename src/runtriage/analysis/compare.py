@@ -1,8 +1,8 @@
 """Lay runs beside their cohort and let every detector look; bad members are found and cut on the way.
 
-A cohort learned beforehand is trusted. A cohort formed from the very runs that are judged is not: the centre then comes from the
-shortest half of the other runs, what a form has touched of a run is no longer trusted, and the comparison is done again with what
-is left, until nothing changes (at most three rounds).
+A cohort learned beforehand is trusted. A cohort formed from the very runs that are judged is not: the centre then comes
+from the shortest half of the other runs, what a form has touched of a run is no longer trusted, and the comparison is
+done again with what is left, until nothing changes (at most three rounds).
 """
 
 from __future__ import annotations
@@ -48,14 +48,16 @@ from runtriage.model.vocab import Outcome, Role
 
 DETECTORS: tuple[Callable[[RunView], list[Form]], ...] = (
     non_finite.detect, resume.detect, loss_scale.detect, learning_rate.detect, warmup.detect, validation.detect,
-    sequence_length.detect, clipping.detect, layers.detect, spike.detect, loss_level.detect, norm_level.detect, oscillation.detect,
+    sequence_length.detect, clipping.detect, layers.detect, spike.detect, loss_level.detect, norm_level.detect,
+    oscillation.detect,
     self_level.detect,
 )
 """Every detector; they look at the same view and know nothing of each other."""
 
 FLOOR: dict[str, float] = {
     Role.LOSS: 0.01, Role.GRAD_NORM: 0.05, Role.UPDATE_RATIO: 0.05, Role.PARAM_NORM: 0.005, Role.ATTENTION_LOGIT: 0.05,
-    Role.GRAD_NORM_CLIPPED: 0.05, NOISE + Role.LOSS: 0.15, MOVE: 0.01, CLIP_TOP: 0.05, CLIPPED_SHARE: 0.5, VAL_GAP: 0.02, Role.VAL_LOSS: 0.01,
+    Role.GRAD_NORM_CLIPPED: 0.05, NOISE + Role.LOSS: 0.15, MOVE: 0.01, CLIP_TOP: 0.05, CLIPPED_SHARE: 0.5,
+    VAL_GAP: 0.02, Role.VAL_LOSS: 0.01,
 }
 """Smallest believable run-to-run standard deviation of a role's log level: a band narrower than this is luck."""
 
@@ -144,7 +146,9 @@ def to_members(runs: Sequence[PreparedRun], compared: Sequence[Compared]) -> tup
                 level={k: np.where(level, v, np.nan) for k, v in c.view.sketch.level.items()},
                 peak={k: np.where(peak, v, 0.0) for k, v in c.view.own.peak.items()},
                 event=_events(run, c.view.own),
-                rows={**({Role.LR.value: lr} if lr is not None else {}), **(rows_of(c.view.raw) if c.view.paired else {})},
+                rows={
+                    **({Role.LR.value: lr} if lr is not None else {}), **(rows_of(c.view.raw) if c.view.paired else {})
+                },
             )
         )
     return members, excluded
@@ -188,7 +192,9 @@ class _Trust:
 class _Members:
     """The members' tables, in one layout for learned and for live cohorts."""
 
-    def __init__(self, ids: list[str], levels: list[dict[str, Array]], schedule_rows: list[tuple[Array, Array] | None]) -> None:
+    def __init__(
+        self, ids: list[str], levels: list[dict[str, Array]], schedule_rows: list[tuple[Array, Array] | None]
+    ) -> None:
         self.ids = ids
         self.levels = levels
         self.roles = sorted({role for level in levels for role in level})
@@ -236,32 +242,43 @@ class _Members:
 
 
 def _round(
-    runs: Sequence[PreparedRun], sketches: list[Sketch], axis: Axis, table: _Members, trust: _Trust | None, budget: float
+    runs: Sequence[PreparedRun], sketches: list[Sketch], axis: Axis, table: _Members, trust: _Trust | None,
+    budget: float
 ) -> list[Compared]:
     trusted = trust is not None or not table.live
     roles = table.roles
     members = table.stack(roles, axis.bins)
     use = _usable(runs, table, trust, axis)
     missing = np.full(axis.bins, np.nan)
-    candidate = np.array([[s.level.get(role, missing) for role in roles] for s in sketches]).reshape(len(runs), len(roles), axis.bins)
+    candidate = np.array(
+        [[s.level.get(role, missing) for role in roles] for s in sketches]
+    ).reshape(len(runs), len(roles), axis.bins)
     floor = np.array([FLOOR.get(role, _DEFAULT_FLOOR) for role in roles])
     moved = departures(candidate, members, use, floor, trusted=trusted) if roles and members.size else None
     # the number that counts is the one where the fewest are left: members are distrusted from their own faults on
-    counts = np.quantile(use.sum(axis=1), 0.25, axis=1, method="lower").astype(int) if use.shape[1] else np.zeros(len(runs), int)
+    counts = np.quantile(
+        use.sum(axis=1), 0.25, axis=1, method="lower"
+    ).astype(int) if use.shape[1] else np.zeros(len(runs), int)
     some = use.any(axis=2).sum(axis=1)
     counts = np.where(some >= 2, np.maximum(counts, 2), some)
-    centres = [_by_role(moved.centre[i], roles) if moved is not None and counts[i] >= 2 else {} for i in range(len(runs))]
+    centres = [
+        _by_role(moved.centre[i], roles) if moved is not None and counts[i] >= 2 else {} for i in range(len(runs))
+    ]
     raw = [excursions(s, axis, c) for s, c in zip(sketches, centres, strict=True)]
     own, paired = _paired(runs, raw, table, axis)
     if table.live:
         table.events = [_events(r, o) for r, o in zip(runs, raw, strict=True)]
         table.peaks = [
-            o.peak if trust is None else {k: np.where(trust.peak[j], v, 0.0) for k, v in o.peak.items()} for j, o in enumerate(own)
+            o.peak if trust is None else {k: np.where(trust.peak[j], v, 0.0) for k, v in o.peak.items()} for j,
+            o in enumerate(own)
         ]
     schedule = table.schedule(axis.bins)
     result = []
     for i, run in enumerate(runs):
-        view = _view(i, run, sketches[i], own[i], raw[i], paired[i], axis, table, moved, roles, use[i], int(counts[i]), schedule, budget)
+        view = _view(
+            i, run, sketches[i], own[i], raw[i], paired[i], axis, table, moved, roles, use[i], int(counts[i]), schedule,
+            budget
+        )
         forms = select([f for detect in DETECTORS for f in detect(view)], axis.span, data_switches(run))
         result.append(Compared(view=view, forms=forms, excluded=_excluded(table, runs, use[i], i)))
     return result
@@ -276,7 +293,10 @@ def _paired(
     own, paired = [], []
     for run, e in zip(runs, raw, strict=True):
         mine = rows_of(e).get(Role.LOSS)
-        others = [rows for other, rows in zip(table.ids, table.residuals, strict=True) if other != run.info.id and Role.LOSS in rows]
+        others = [
+            rows for other,
+            rows in zip(table.ids, table.residuals, strict=True) if other != run.info.id and Role.LOSS in rows
+        ]
         same = table.same_order.get(run.info.id)
         if same is None:
             same = mine is not None and len(others) >= 2 and share_order(mine, [o[Role.LOSS] for o in others])
@@ -287,7 +307,8 @@ def _paired(
 
 
 def _view(
-    i: int, run: PreparedRun, own_sketch: Sketch, own: Excursions, raw: Excursions, paired: bool, axis: Axis, table: _Members, moved: Departures | None,
+    i: int, run: PreparedRun, own_sketch: Sketch, own: Excursions, raw: Excursions, paired: bool, axis: Axis,
+    table: _Members, moved: Departures | None,
     roles: list[str], use: NDArray[np.bool_], count: int, schedule: tuple[Array, Array] | None, budget: float,
 ) -> RunView:
     has = moved is not None and count >= 2
@@ -309,7 +330,10 @@ def _view(
         level_p=level_curve(count), noise_p=level_curve(count, noise=True),
         tails=_tails(own, [table.peaks[j] for j in others] if has else []),
         spike_budget=spike_budget,
-        events={role: [table.events[j].get(role, np.empty(0, np.int64)) for j in others] for role in (*NOISE_FLOOR, loss_scale.HALVINGS)} if has else {},
+        events={
+            role: [table.events[j].get(role, np.empty(0, np.int64)) for j in others]
+            for role in (*NOISE_FLOOR, loss_scale.HALVINGS)
+        } if has else {},
         schedule=schedule if has else None,
         phases=_phases(lr, memory), memory=memory,
     )

@@ -77,7 +77,7 @@ def leaves(schedule: tuple[Array, Array], step: Array, value: Array) -> tuple[in
     if first < max(5, rows.size // 50) or np.abs(median(ratio[:first])) > _OFF / 5:
         return None, 0.0
     behind = off[first : first + max(20, rows.size // 20)]
-    if behind.size < 10 or behind.mean() < 0.9:  # noqa: PLR2004  nine rows of ten
+    if behind.size < 10 or behind.mean() < 0.9:
         return None, 0.0
     while first > 0 and abs(ratio[first - 1]) > _OFF / 5:
         first -= 1

@@ -11,14 +11,14 @@ r       level of a candidate minus the cohort's centre, in log units
 s       standard deviation of a new run's r, from the members, shrunk along the run
 ======  ===================================================================================
 
-Three statistics are combined by their largest size: the level itself, the level smoothed over five bins, and the change of the
-level since an earlier part of the same run (members treated alike), which does not care how far apart runs of one
-config lie as long as they stay there.
+Three statistics are combined by their largest size: the level itself, the level smoothed over five bins, and the change
+of the level since an earlier part of the same run (members treated alike), which does not care how far apart runs of
+one config lie as long as they stay there.
 
 References
 ----------
-Smyth (2004), Statistical Applications in Genetics and Molecular Biology 3, art. 3: shrinking variances (here to their own
-running profile). Wallace (1959), Annals of Mathematical Statistics 30, 1124-1130: t to z.
+Smyth (2004), Statistical Applications in Genetics and Molecular Biology 3, art. 3: shrinking variances (here to their
+own running profile). Wallace (1959), Annals of Mathematical Statistics 30, 1124-1130: t to z.
 """
 
 from __future__ import annotations
@@ -40,7 +40,8 @@ _CLIP_SD = 4.0
 _SMOOTH = 2
 _CHUNK = 4_000_000
 _SHORTH_SD = np.array([
-    np.nan, np.nan, 1.42, 0.59, 1.142, 0.745, 1.091, 0.835, 1.086, 0.896, 1.091, 0.941, 1.098, 0.975, 1.109, 1.003, 1.118,
+    np.nan, np.nan, 1.42, 0.59, 1.142, 0.745, 1.091, 0.835, 1.086, 0.896, 1.091, 0.941, 1.098, 0.975, 1.109, 1.003,
+    1.118,
     1.024, 1.128, 1.046, 1.134, 1.061, 1.141, 1.074, 1.15, 1.087, 1.155, 1.098, 1.162, 1.109, 1.167, 1.116, 1.172,
 ])
 """Root mean square width of the shortest half of R standard normal values (100,000 draws each); the limit is 1.349."""
@@ -88,8 +89,8 @@ def departures(candidate: Array, member: Array, use: NDArray[np.bool_], floor: A
     floor
         Smallest believable run-to-run standard deviation per role, shape (K,).
     trusted
-        True when the members are known to be healthy: median and mean square. False: the shortest half, which up to half of
-        the members cannot move.
+        True when the members are known to be healthy: median and mean square. False: the shortest half, which up to
+        half of the members cannot move.
 
     Returns
     -------

@@ -33,7 +33,8 @@ VAL_GAP = "gap/" + Role.VAL_LOSS
 """Log validation loss less log training loss."""
 
 CLIP_KEYS: tuple[str, ...] = (
-    "clip", "max_grad_norm", "grad_clip", "gradient_clip_val", "clip_grad", "clip_grad_norm", "max_norm", "grad_norm_clip",
+    "clip", "max_grad_norm", "grad_clip", "gradient_clip_val", "clip_grad", "clip_grad_norm", "max_norm",
+    "grad_norm_clip",
 )
 """Config keys (last part) that hold the clip value."""
 
@@ -62,7 +63,7 @@ def derive(run: PreparedRun, edges: Array, level: Mapping[str, Array]) -> dict[s
     """
     out: dict[str, Array] = {}
     names = [role for role in level if role.startswith(_LAYER)]
-    if len(names) >= 3:  # noqa: PLR2004  one layer against the median of at least two
+    if len(names) >= 3:
         table = np.array([level[name] for name in names])
         for i, name in enumerate(names):
             out[BALANCE + name.removeprefix(_LAYER)] = table[i] - nan_median(np.delete(table, i, axis=0), 0)

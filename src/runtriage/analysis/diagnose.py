@@ -1,8 +1,9 @@
 """From a form to its candidate causes: a table of what makes each likelier or less likely, and how to check it.
 
-Each candidate of a kind starts from a prior weight and is multiplied by the likelihood ratio of every clue that holds in this
-run. The ratios are judgements from the published cases in ``DIAGNOSIS`` terms (an isolated grad spike at the same step speaks for the
-batch, growth before the spike for an instability of the model, and so on), kept to 1/4 ... 8 so that no clue decides alone.
+Each candidate of a kind starts from a prior weight and is multiplied by the likelihood ratio of every clue that holds
+in this run. The ratios are judgements from the published cases in ``DIAGNOSIS`` terms (an isolated grad spike at the
+same step speaks for the batch, growth before the spike for an instability of the model, and so on), kept to 1/4 ... 8
+so that no clue decides alone.
 """
 
 from __future__ import annotations
@@ -39,30 +40,51 @@ class Clue:
     text: str = ""
 
 
-_GROWS_AHEAD = Clue(measure="lead", low=1.5, ratio=4.0, text="the grad norm already ran {x:.1f} local sd high over the ten rows before")
-_ALONE = Clue(measure="lead", high=1.0, ratio=1.5, text="nothing announced it: grad norm {x:+.1f} local sd over the ten rows before")
+_GROWS_AHEAD = Clue(
+    measure="lead", low=1.5, ratio=4.0, text="the grad norm already ran {x:.1f} local sd high over the ten rows before"
+)
+_ALONE = Clue(
+    measure="lead", high=1.0, ratio=1.5,
+    text="nothing announced it: grad norm {x:+.1f} local sd over the ten rows before"
+)
 _WITH_NORM = Clue(measure="other_z", low=5.0, ratio=2.5, text="the other curve spikes at the same place (z {x:.1f})")
 _ONCE = Clue(measure="recurs", high=3.0, ratio=2.0, text="it happens {x:.0f} time(s) in the run")
-_OFTEN = Clue(measure="recurs", low=6.0, ratio=3.0, text="{x:.0f} bins of the run hold an excursion at least half as large")
+_OFTEN = Clue(
+    measure="recurs", low=6.0, ratio=3.0, text="{x:.0f} bins of the run hold an excursion at least half as large"
+)
 _STAYS = Clue(measure="stays", low=0.3, ratio=2.5, text="the level stays {x:.2f} log units up")
-_LOW_LR = Clue(measure="lr_ratio", high=-0.15, ratio=8.0, text="log lr is {x:+.2f} against the cohort's schedule from the start")
-_HIGH_LR = Clue(measure="lr_ratio", low=0.15, ratio=8.0, text="log lr is {x:+.2f} against the cohort's schedule from the start")
+_LOW_LR = Clue(
+    measure="lr_ratio", high=-0.15, ratio=8.0, text="log lr is {x:+.2f} against the cohort's schedule from the start"
+)
+_HIGH_LR = Clue(
+    measure="lr_ratio", low=0.15, ratio=8.0, text="log lr is {x:+.2f} against the cohort's schedule from the start"
+)
 _SAME_LR = Clue(measure="lr_ratio", low=-0.15, high=0.15, ratio=2.0, text="the lr is the cohort's (log ratio {x:+.2f})")
 _FROM_START = Clue(measure="from_start", low=0.5, ratio=2.0, text="it is there from the first steps")
-_ATTENTION = Clue(measure="attention", low=0.4, ratio=8.0, text="attention logits rise {x:.2f} log units over the cohort's")
+_ATTENTION = Clue(
+    measure="attention", low=0.4, ratio=8.0, text="attention logits rise {x:.2f} log units over the cohort's"
+)
 _NORM_JUMPS = Clue(measure="norm_jump", low=0.4, ratio=2.0, text="the grad norm jumps with it, by {x:.2f} log units")
-_NORM_CALM = Clue(measure="norm_jump", high=0.2, ratio=1.5, text="the grad norm does not move with it ({x:+.2f} log units)")
+_NORM_CALM = Clue(
+    measure="norm_jump", high=0.2, ratio=1.5, text="the grad norm does not move with it ({x:+.2f} log units)"
+)
 _OVERFLOWS = Clue(measure="scale_drop", low=2.0, ratio=5.0, text="the loss scale was halved {x:.0f} times just before")
 _ROSE = Clue(measure="rise_before", low=0.2, ratio=3.0, text="it rose {x:.2f} log units over the ten rows before")
 _SUDDEN = Clue(measure="rise_before", high=0.1, ratio=1.5, text="the rows before show no rise ({x:+.2f} log units)")
 _FIRST_ROW = Clue(measure="first_row", low=0.5, ratio=8.0, text="it is not finite from the first row on")
 _LOWER_CLIP = Clue(measure="clip_value", high=0.6, ratio=6.0, text="the clip value is x {x:.2g} of the cohort's")
 _PINNED = Clue(measure="pinned", low=0.5, ratio=2.0, text="the logged norm sits on one value on {x:.0%} of the rows")
-_EXPLODES = Clue(measure="explodes", low=1.0, ratio=4.0, text="the norm before clipping is {x:.2f} log units over the cohort's")
+_EXPLODES = Clue(
+    measure="explodes", low=1.0, ratio=4.0, text="the norm before clipping is {x:.2f} log units over the cohort's"
+)
 _DEAD_LAYER = Clue(measure="dead_layer", low=0.5, ratio=6.0, text="the layer's gradient is next to nothing")
-_UPDATES_JUMP = Clue(measure="update_jump", low=0.7, ratio=4.0, text="the update ratio jumps {x:.2f} log units at unchanged lr and norm")
+_UPDATES_JUMP = Clue(
+    measure="update_jump", low=0.7, ratio=4.0, text="the update ratio jumps {x:.2f} log units at unchanged lr and norm"
+)
 _EPOCH_BACK = Clue(measure="epoch_back", low=1e-6, ratio=6.0, text="the epoch counter goes back by {x:.4g}")
-_BEGAN_ANEW = Clue(measure="jump", low=0.4, ratio=8.0, text="the loss is {x:.2f} log units up at once, back where the run began")
+_BEGAN_ANEW = Clue(
+    measure="jump", low=0.4, ratio=8.0, text="the loss is {x:.2f} log units up at once, back where the run began"
+)
 _OVER = Clue(measure="over", low=0.26, ratio=8.0, text="the lr is {x:.2f} log units above anything the cohort used")
 _VAL_JUMPS = Clue(measure="val_jump", low=0.03, ratio=4.0, text="validation jumps by {x:.2f} log units at one point")
 
@@ -81,7 +103,10 @@ CAUSES: Mapping[FindingKind, tuple[tuple[CauseId, float, tuple[Clue, ...]], ...]
     ),
     FindingKind.GRAD_SPIKE: (
         (CauseId.BAD_BATCH, 0.3, (_ONCE, _WITH_NORM)),
-        (CauseId.CLIPPING_HIDES_EXPLOSION, 0.3, (Clue(measure="late", low=1.0, ratio=3.0, text="the norm stays {x:.2f} log units up"), _OFTEN)),
+        (
+            CauseId.CLIPPING_HIDES_EXPLOSION, 0.3,
+            (Clue(measure="late", low=1.0, ratio=3.0, text="the norm stays {x:.2f} log units up"), _OFTEN)
+        ),
         (CauseId.LAYER_FAULT, 0.2, ()),
         (CauseId.ATTENTION_LOGIT_GROWTH, 0.1, (_ATTENTION,)),
         (CauseId.WEIGHT_GROWTH, 0.1, ()),
@@ -152,13 +177,19 @@ CAUSES: Mapping[FindingKind, tuple[tuple[CauseId, float, tuple[Clue, ...]], ...]
         (CauseId.NUMERICAL_OVERFLOW, 0.15, ()),
     ),
     FindingKind.LOSS_SCALE_COLLAPSE: (
-        (CauseId.NUMERICAL_OVERFLOW, 0.75, (Clue(measure="halvings", low=4.0, ratio=1.5, text="{x:.0f} halvings in one short stretch"),)),
+        (
+            CauseId.NUMERICAL_OVERFLOW, 0.75,
+            (Clue(measure="halvings", low=4.0, ratio=1.5, text="{x:.0f} halvings in one short stretch"),)
+        ),
         (CauseId.LR_TOO_LARGE, 0.15, ()),
         (CauseId.BAD_BATCH, 0.1, ()),
     ),
     FindingKind.LOGGING_GAP: ((CauseId.CODE_BUG, 0.6, ()), (CauseId.UNKNOWN, 0.4, ())),
     FindingKind.SCOPE_CHANGE: (
-        (CauseId.LOSS_REDUCTION_CHANGED, 0.5, (Clue(measure="final", low=0.3, ratio=3.0, text="the loss itself changes by a constant {x:.2f} log units"),)),
+        (
+            CauseId.LOSS_REDUCTION_CHANGED, 0.5,
+            (Clue(measure="final", low=0.3, ratio=3.0, text="the loss itself changes by a constant {x:.2f} log units"),)
+        ),
         (CauseId.LOGGING_SCOPE_CHANGED, 0.5, (Clue(measure="late", ratio=3.0, text="the norm changes by a constant {x:.2f} log units and the loss does not"),)),
     ),
     FindingKind.BASELINE_DRIFT: (
@@ -192,7 +223,8 @@ def diagnose(form: Form) -> tuple[Cause, ...]:
     scored.sort(key=lambda s: -s[0])
     return tuple(
         Cause(
-            id=cause, weight=round(weight / total, 4), because=because, verify=REMEDIES[cause].verify, try_=REMEDIES[cause].try_
+            id=cause, weight=round(weight / total, 4), because=because, verify=REMEDIES[cause].verify,
+            try_=REMEDIES[cause].try_
         )
         for weight, cause, because in scored
     )

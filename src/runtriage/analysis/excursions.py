@@ -1,12 +1,14 @@
 """Sudden excursions of single rows: how large, and how often a healthy run of this cohort shows one as large.
 
-A row's residual is taken from the run's own slowly moving level (laid over the cohort's, so that a steep descent is not an
-excursion) and divided by the local noise. What size is remarkable depends on the tail of that noise, which is heavy for small
-batches; so the tail is measured, on the largest excursion per bin of all trusted members, and extrapolated as a power law.
+A row's residual is taken from the run's own slowly moving level (laid over the cohort's, so that a steep descent is not
+an excursion) and divided by the local noise. What size is remarkable depends on the tail of that noise, which is heavy
+for small batches; so the tail is measured, on the largest excursion per bin of all trusted members, and extrapolated as
+a power law.
 
 References
 ----------
-Weissman (1978), Journal of the American Statistical Association 73, 812-815, eq. 3: extrapolated quantiles of a power tail.
+Weissman (1978), Journal of the American Statistical Association 73, 812-815, eq. 3: extrapolated quantiles of a power
+tail.
 """
 
 from __future__ import annotations
@@ -150,7 +152,9 @@ def channels_of(units: dict[str, Array], steps: dict[str, Array]) -> tuple[dict[
             at = np.clip(np.searchsorted(out[norm], out[loss]), 0, out[norm].size - 1)
             other = np.where(out[norm][at] == out[loss], z[norm][at], 0.0)
         if other is not None:
-            z[JOINT] = np.minimum(z[loss], 3.0 * np.maximum(other, 0.0)) + np.minimum(other, 3.0 * np.maximum(z[loss], 0.0))
+            z[JOINT] = np.minimum(
+                z[loss], 3.0 * np.maximum(other, 0.0)
+            ) + np.minimum(other, 3.0 * np.maximum(z[loss], 0.0))
             out[JOINT] = out[loss]
     return z, out
 
@@ -167,14 +171,14 @@ def fit_tail(members: list[Array], own: Array) -> Tail:
 
     Notes
     -----
-    The bins of all members are ranked together. The first few ranks, one for each three members, are passed over: they may be real
-    spikes of members that were not found out. The slope of log size against log rank over the next ranks is one over the index. A
-    lone run has only itself, and passes over its two largest bins.
+    The bins of all members are ranked together. The first few ranks, one for each three members, are passed over: they
+    may be real spikes of members that were not found out. The slope of log size against log rank over the next ranks is
+    one over the index. A lone run has only itself, and passes over its two largest bins.
     """
     pool = [m[m > 0] for m in members]
     pool = [m for m in pool if m.size >= _LEAST_BINS]
     runs = len(pool)
-    if runs >= 2:  # noqa: PLR2004  one other run does not tell what is usual
+    if runs >= 2:
         values = np.sort(np.concatenate(pool))[::-1]
         first = 1 + -(-runs // _PASSED_OVER)
     else:

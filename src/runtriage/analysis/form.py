@@ -33,7 +33,8 @@ class RunView:
     raw, paired
         Excursions before what siblings of equal data order have in common was subtracted, and whether it was.
     z, r, centre, sd
-        Role to departure z, residual, cohort centre and standard deviation of the residual per bin, shape (B,); empty without a cohort.
+        Role to departure z, residual, cohort centre and standard deviation of the residual per bin, shape (B,); empty
+        without a cohort.
     members
         Number of other runs compared with; below 2 there is no cohort.
     limits
@@ -79,7 +80,7 @@ class RunView:
     @property
     def has_cohort(self) -> bool:
         """True with at least two other runs."""
-        return self.members >= 2  # noqa: PLR2004  two runs are the least that have a spread
+        return self.members >= 2
 
     def limit(self, role: str) -> float:
         """Return the z that three bins in a row must pass; infinite for a role that is not compared."""
@@ -100,7 +101,8 @@ class Form:
     kind, role
         What and in which role.
     start, detected
-        First step of the form, and the step at which it became certain: ramps reach back, and order goes by ``detected``.
+        First step of the form, and the step at which it became certain: ramps reach back, and order goes by
+        ``detected``.
     end, peak
         End of the span (None: lasts) and strongest step.
     z, p

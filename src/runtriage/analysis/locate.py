@@ -31,8 +31,8 @@ class Onset:
 def locate(residual: Array, start: int, stop: int) -> Onset:
     """Find the best single change in ``residual[start:stop]``.
 
-    A step (two levels) and a bend (level, then ramp) are fitted by least squares at every place, on values cut at their 2 %
-    and 98 % points so that lone rows do not decide.
+    A step (two levels) and a bend (level, then ramp) are fitted by least squares at every place, on values cut at their
+    2 % and 98 % points so that lone rows do not decide.
 
     Parameters
     ----------

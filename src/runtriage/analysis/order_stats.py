@@ -15,8 +15,8 @@ Array = NDArray[np.float64]
 def median(values: ArrayLike) -> float:
     """Median of a one-dimensional array without NaN; NaN when it is empty.
 
-    numpy's own takes some 40 microseconds before it looks at the first value, which some hundred calls per run make the better part of
-    a triage.
+    numpy's own takes some 40 microseconds before it looks at the first value, which some hundred calls per run make the
+    better part of a triage.
     """
     ordered = np.sort(np.asarray(values), axis=None)
     n = ordered.size
@@ -69,8 +69,8 @@ def sorted_quantile(ordered: Array, count: NDArray[np.intp], q: float) -> Array:
 def shortest_half(values: Array, axis: int) -> tuple[Array, Array]:
     """Mean and width of the shortest half of the finite entries along ``axis``.
 
-    The centre of the shortest half stays with the majority when up to half of the entries are elsewhere, on one side or on
-    both; the median already leaves when all of them are on one side.
+    The centre of the shortest half stays with the majority when up to half of the entries are elsewhere, on one side or
+    on both; the median already leaves when all of them are on one side.
 
     Returns
     -------

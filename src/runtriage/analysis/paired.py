@@ -1,7 +1,8 @@
 """Siblings that saw the same batches in the same order: what they have in common is the data, and is subtracted.
 
-With equal data order the residuals of two healthy runs agree row by row (correlation near one), and their difference has a small
-fraction of their noise. With different order the correlation is near zero, and subtracting would only add noise.
+With equal data order the residuals of two healthy runs agree row by row (correlation near one), and their difference
+has a small fraction of their noise. With different order the correlation is near zero, and subtracting would only add
+noise.
 """
 
 from __future__ import annotations
@@ -57,7 +58,7 @@ def subtract(own: Excursions, others: list[dict[str, Rows]], axis: Axis) -> Excu
         step = own.step[f"{role}/1"]
         e = own.residual[role]
         tables = [_at(step, o[role]) for o in others if role in o]
-        if len(tables) >= 2:  # noqa: PLR2004  one sibling's own accident would be taken for the batch's
+        if len(tables) >= 2:
             common = nan_median(np.array(tables), 0)
             e = e - np.where(np.isfinite(common), common, 0.0)
         _, noise = bin_stats(step, e, axis.edges)

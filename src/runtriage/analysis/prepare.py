@@ -1,7 +1,7 @@
 """From the tracker's rows to clean series: order, attempts, duplicates, non-finite values, the true step axis.
 
-Nothing is filled and nothing that was logged is smoothed away. A step that was logged twice keeps the last write; a step that
-goes back starts a new attempt, which is noted; a value that is not finite stays where it is.
+Nothing is filled and nothing that was logged is smoothed away. A step that was logged twice keeps the last write; a
+step that goes back starts a new attempt, which is noted; a value that is not finite stays where it is.
 """
 
 from __future__ import annotations
@@ -68,7 +68,9 @@ def prepare(history: RunHistory, overrides: Mapping[str, str] | None = None) -> 
     return PreparedRun(info=history.info, by_role=by_role, others=tuple(others), notes=tuple(notes))
 
 
-def clean(metric: str, role: str, track: Track, axis: tuple[NDArray[np.int64], NDArray[np.int64], str] | None) -> Series:
+def clean(
+    metric: str, role: str, track: Track, axis: tuple[NDArray[np.int64], NDArray[np.int64], str] | None
+) -> Series:
     """Sort a track by step, keep the last write of each step, and note attempts.
 
     Parameters

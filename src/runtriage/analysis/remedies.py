@@ -33,7 +33,10 @@ REMEDIES: Mapping[CauseId, Remedy] = {
         ("Restore the cohort's lr; check warm-up length and decay target.",),
     ),
     CauseId.NUMERICAL_OVERFLOW: Remedy(
-        ("Replay the step in fp32 (or bf16): it must stay finite.", "Log the largest activation and attention logit around the step."),
+        (
+            "Replay the step in fp32 (or bf16): it must stay finite.",
+            "Log the largest activation and attention logit around the step."
+        ),
         ("Use bf16, or a lower initial loss scale; normalise queries and keys; clip the logits.",),
     ),
     CauseId.ATTENTION_LOGIT_GROWTH: Remedy(
@@ -47,7 +50,10 @@ REMEDIES: Mapping[CauseId, Remedy] = {
         ("Restore weight decay or normalisation; lower the lr from the last healthy checkpoint.",),
     ),
     CauseId.BAD_INITIALISATION: Remedy(
-        ("Compare activation and gradient scale per layer at step 0 with a healthy sibling.", "Restart with another seed: the form must change."),
+        (
+            "Compare activation and gradient scale per layer at step 0 with a healthy sibling.",
+            "Restart with another seed: the form must change."
+        ),
         ("Restore the cohort's initialisation; check residual scaling and which weights a checkpoint really loaded.",),
     ),
     CauseId.SCHEDULER_RESET: Remedy(
@@ -70,7 +76,10 @@ REMEDIES: Mapping[CauseId, Remedy] = {
         ("If it was planned, log it so that it is explained next time; else restore the mixture.",),
     ),
     CauseId.REPEATED_DATA: Remedy(
-        ("Hash the sample ids of a window and look for repeats.", "Training loss falls and validation does not: compare the two."),
+        (
+            "Hash the sample ids of a window and look for repeats.",
+            "Training loss falls and validation does not: compare the two."
+        ),
         ("Fix the sampler, add data, or stop earlier.",),
     ),
     CauseId.MISLABELLED_DATA: Remedy(
@@ -109,7 +118,10 @@ REMEDIES: Mapping[CauseId, Remedy] = {
         ("Fix the reduction, and log it with the run.",),
     ),
     CauseId.MODEL_REINITIALISED: Remedy(
-        ("Compare a parameter checksum before and after the step.", "Look in the job log for a restart without a checkpoint."),
+        (
+            "Compare a parameter checksum before and after the step.",
+            "Look in the job log for a restart without a checkpoint."
+        ),
         ("Resume from the last checkpoint before the step.",),
     ),
     CauseId.CODE_BUG: Remedy(

@@ -1,8 +1,8 @@
 """What a metric means, from what it is called.
 
-A table of patterns with precedence: the first pattern that matches a normalised name decides the role, and among several
-metrics with one role the pattern that stands higher wins (so ``loss`` beats ``train_loss_epoch``). Spellings were
-counted over some thousands of public runs.
+A table of patterns with precedence: the first pattern that matches a normalised name decides the role, and among
+several metrics with one role the pattern that stands higher wins (so ``loss`` beats ``train_loss_epoch``). Spellings
+were counted over some thousands of public runs.
 """
 
 from __future__ import annotations
@@ -17,7 +17,10 @@ _SEPARATORS = re.compile(r"[\s\-./:]+")
 _TABLE: tuple[tuple[Role, str], ...] = (
     (Role.STEP, r"(train_|trainer_)?global_step|_step|iter|iteration|num_updates|current_steps|step"),
     (Role.EPOCH, r"(train_)?epochs?"),
-    (Role.VAL_LOSS, r"(eval|val|valid|validation|dev)_loss|loss_(eval|val|valid|validation)|(lm_loss_)?validation_loss|tel"),
+    (
+        Role.VAL_LOSS,
+        r"(eval|val|valid|validation|dev)_loss|loss_(eval|val|valid|validation)|(lm_loss_)?validation_loss|tel"
+    ),
     (Role.VAL_LOSS, r"test_loss"),
     (Role.LOSS, r"loss|lm_loss|train_loss|train_loss_step|training_loss|loss_train|total_loss|losses_total_loss|trl"),
     (Role.LOSS, r"train_lm_loss|train_total_loss|train_loss_local|train_loss_total"),
@@ -26,7 +29,10 @@ _TABLE: tuple[tuple[Role, str], ...] = (
     (Role.LR, r"lr_(adam|adamw|sgd|pg0|group0|0).*|(train_)?lr_0"),
     (Role.GRAD_NORM_CLIPPED, r"(train_)?(grad_?norm|gnorm)_(post_?clip|clipped|after_clip.*)|clipped_grad_?norm"),
     (Role.GRAD_NORM, r"(train_)?(grad_?norm|gradient_norm|gnorm|global_grad_norm|grad_norm_total)"),
-    (Role.GRAD_NORM, r"(train_|optim_)?(grad_?norm|total_grad_norm)_(pre_?clip|unclipped|before_clip.*)|total_grad_norm"),
+    (
+        Role.GRAD_NORM,
+        r"(train_|optim_)?(grad_?norm|total_grad_norm)_(pre_?clip|unclipped|before_clip.*)|total_grad_norm"
+    ),
     (Role.GRAD_NORM, r"(train_)?grad_norm_(square|squared|sq)"),
     (Role.CLIP_RATE, r"(train_)?(clip_fired|clip_rate|clipped|clip_frac(tion)?|clip_coef_fired|grad_clipped)"),
     (Role.LAYER_GRAD_NORM, r"(train_)?(grad_norms?|gradient_norms?|gradients?)_(?P<layer>.+)"),

@@ -1,8 +1,9 @@
 """Which of several forms is the root, and which are its consequences.
 
-A fault rarely leaves one trace: a schedule that starts over lifts the loss, swings it and spikes the norm. The form that became
-certain first is the root; among those that begin together the nearer to the mechanism wins (``Form.rank``). What comes later is a
-consequence and is told as evidence, except after a transient that healed, which explains nothing that comes much later.
+A fault rarely leaves one trace: a schedule that starts over lifts the loss, swings it and spikes the norm. The form
+that became certain first is the root; among those that begin together the nearer to the mechanism wins (``Form.rank``).
+What comes later is a consequence and is told as evidence, except after a transient that healed, which explains nothing
+that comes much later.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Which shape a lasting departure of the loss has: a step, a curve that stopped falling, or a rise.
 
-Four templates are fitted at every bin by weighted least squares, each with a free level before it: a constant, what the cohort
-went on to gain (a run that stands still falls behind by exactly that), and a linear and a quadratic rise. The best fit names the shape
-and its onset at once.
+Four templates are fitted at every bin by weighted least squares, each with a free level before it: a constant, what the
+cohort went on to gain (a run that stands still falls behind by exactly that), and a linear and a quadratic rise. The
+best fit names the shape and its onset at once.
 """
 
 from __future__ import annotations

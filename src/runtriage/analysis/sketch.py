@@ -154,8 +154,8 @@ def bin_stats(step: Array, value: Array, edges: Array) -> tuple[Array, Array]:
     Returns
     -------
     level, noise
-        Shape (B,). The noise is the quartile range, as a normal standard deviation, less the part that a trend within the
-        bin makes; NaN below 6 rows.
+        Shape (B,). The noise is the quartile range, as a normal standard deviation, less the part that a trend within
+        the bin makes; NaN below 6 rows.
     """
     at = np.searchsorted(step, edges)
     counts = np.diff(at)

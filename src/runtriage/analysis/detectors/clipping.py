@@ -44,7 +44,10 @@ def _lower_value(view: RunView) -> Form | None:
         return _form(
             view, a, start, worst,
             (f"no clipped norm passes x {factor:.2g} of the cohort's largest any more, and clipping fires nearly always",),
-            {"clip_value": factor, "from_start": float(a <= 2), "explodes": middle(view.r.get(Role.GRAD_NORM, r * 0), a, b)},
+            {
+                "clip_value": factor, "from_start": float(a <= 2),
+                "explodes": middle(view.r.get(Role.GRAD_NORM, r * 0), a, b)
+            },
         )
     return None
 
@@ -65,7 +68,7 @@ def _pinned(view: RunView) -> Form | None:
     first = int(np.argmin(np.cumsum(tied - _TIED_SHARE)))
     first += int(np.argmax(tied[first:]))
     before = value[:first]
-    if first > 20 and np.mean(np.abs(before / top - 1.0) < _TIED) > 0.2:  # noqa: PLR2004  it was pinned all along
+    if first > 20 and np.mean(np.abs(before / top - 1.0) < _TIED) > 0.2:
         return None
     start = int(norm.step[first])
     bin_ = int(np.clip(np.searchsorted(view.axis.edges, start) - 1, 0, view.axis.bins - 1))
@@ -85,11 +88,13 @@ def _fires_always(view: RunView) -> Form | None:
     centre, norm, loss = view.centre.get(CLIPPED_SHARE), view.r.get(Role.GRAD_NORM), view.z.get(Role.LOSS)
     if z is None or level is None or centre is None or norm is None or loss is None:
         return None
-    hot = (np.nan_to_num(z) > view.limit(CLIPPED_SHARE)) & (np.nan_to_num(level) > _ALWAYS) & (np.nan_to_num(centre) < _RARELY)
+    hot = (
+        np.nan_to_num(z) > view.limit(CLIPPED_SHARE)
+    ) & (np.nan_to_num(level) > _ALWAYS) & (np.nan_to_num(centre) < _RARELY)
     for a, b in runs_true(hot):
         if b - a < max(3, view.axis.bins // 6):
             continue
-        if middle(norm, a, b) < _EXPLODED or middle(loss, a, b) < 2.0:  # noqa: PLR2004  z of a loss that suffers
+        if middle(norm, a, b) < _EXPLODED or middle(loss, a, b) < 2.0:
             continue
         return _form(
             view, a, _since(view, a), float(np.nanmax(z[a:b])),
@@ -106,15 +111,22 @@ def _since(view: RunView, a: int) -> int:
     if a <= 2 or rows is None:
         return int(view.axis.edges[0])
     step, fired = rows
-    lo, hi = (int(x) for x in np.searchsorted(step, [view.axis.edges[max(0, a - 2)], view.axis.edges[min(a + 1, view.axis.bins)]]))
+    lo, hi = (
+        int(x)
+        for x in np.searchsorted(step, [view.axis.edges[max(0, a - 2)], view.axis.edges[min(a + 1, view.axis.bins)]])
+    )
     part: Array = fired[lo:hi] - 0.5
     at = lo + int(np.argmin(np.cumsum(part))) + 1 if part.size else lo
     return int(step[min(at, step.size - 1)])
 
 
-def _form(view: RunView, a: int, start: int, z: float, evidence: tuple[str, ...], measures: dict[str, float], rank: int = 6) -> Form:
+def _form(
+    view: RunView, a: int, start: int, z: float, evidence: tuple[str, ...], measures: dict[str, float], rank: int = 6
+) -> Form:
     return Form(
-        kind=FindingKind.CLIP_SATURATION, role=Role.CLIP_RATE if CLIPPED_SHARE in view.z else Role.GRAD_NORM, start=start,
-        detected=max(start, int(view.axis.edges[a])), peak=int(view.axis.mid[a]), z=z, p=view.p_level(CLIPPED_SHARE if CLIPPED_SHARE in view.z else Role.GRAD_NORM, z), outcome=Outcome.ONGOING,
+        kind=FindingKind.CLIP_SATURATION, role=Role.CLIP_RATE if CLIPPED_SHARE in view.z else Role.GRAD_NORM,
+        start=start,
+        detected=max(start, int(view.axis.edges[a])), peak=int(view.axis.mid[a]), z=z,
+        p=view.p_level(CLIPPED_SHARE if CLIPPED_SHARE in view.z else Role.GRAD_NORM, z), outcome=Outcome.ONGOING,
         rank=rank, evidence=evidence, measures=measures,
     )

@@ -16,8 +16,8 @@ _FEW_ROWS = 40
 def detect(view: RunView) -> list[Form]:
     """Report the first row at which the lr leaves the cohort's schedule, or, without one, jumps up or warms up again.
 
-    An lr above anything the cohort used is a cause rather than a schedule that starts over: what it does to the curves is then the
-    finding, and the lr one of its own only if it did nothing.
+    An lr above anything the cohort used is a cause rather than a schedule that starts over: what it does to the curves
+    is then the finding, and the lr one of its own only if it did nothing.
     """
     lr = view.run.by_role.get(Role.LR)
     if lr is None or lr.value.size < 3 or not np.isfinite(lr.value).any():
@@ -36,7 +36,8 @@ def detect(view: RunView) -> list[Form]:
     over = above(view.schedule, lr.value[row:]) if view.schedule is not None and view.has_cohort else 0.0
     return [
         Form(
-            kind=FindingKind.LR_DISCONTINUITY, role=Role.LR, start=step, detected=step, peak=step, z=float("inf"), p=1e-6,
+            kind=FindingKind.LR_DISCONTINUITY, role=Role.LR, start=step, detected=step, peak=step, z=float("inf"),
+            p=1e-6,
             outcome=Outcome.ONGOING, rank=LAST_RESORT if over > ABOVE else 3,
             evidence=(f"lr x {np.exp(change):.3g} against {against} at step {step}",),
             measures={"change": change, "over": over},

@@ -80,7 +80,8 @@ def _move(view: RunView, last: int) -> Form | None:
     extreme = float(z[at])
     explained = Explanation.DATA_SWITCH if data_switch_near(view, change.step) else None
     return Form(
-        kind=FindingKind.STEP_UP, role=Role.LOSS, start=change.step, detected=max(change.step, int(view.axis.edges[at])), peak=change.step,
+        kind=FindingKind.STEP_UP, role=Role.LOSS, start=change.step,
+        detected=max(change.step, int(view.axis.edges[at])), peak=change.step,
         z=extreme, p=view.p_level(MOVE, extreme), outcome=Outcome.ONGOING, explained_by=explained, rank=14,
         evidence=(
             f"the level of the loss moves x {np.exp(after - before):.3g} against {view.members} runs of the same config within a few bins, "
@@ -127,7 +128,8 @@ def _measure(view: RunView, at: int, last: int, sign: int) -> _Change:
         norm_jump = max(middle(norm, g, g + 10), middle(norm, g, g + 40)) - middle(norm, g - 60, g)
     z = view.z[Role.LOSS][at:last]
     return _Change(
-        bin=at, row=k, shape=shape, soon=soon, step=int(step[min(k, n - 1)]), is_step=onset.is_step, jump=jump, final=final, rise=rise,
+        bin=at, row=k, shape=shape, soon=soon, step=int(step[min(k, n - 1)]), is_step=onset.is_step, jump=jump,
+        final=final, rise=rise,
         norm_jump=norm_jump, constant=abs(final - jump) < _FACTOR_SPREAD * abs(jump),
         z=float(np.nanmax(z * sign)) * sign if z.size else 0.0, detected=int(edges[at]),
     )
@@ -150,7 +152,10 @@ def _upward(view: RunView, change: _Change, hot: tuple[int, int], last: int) -> 
         kind, start, rank = FindingKind.PLATEAU, int(view.axis.edges[0]), 16
     elif change.jump > _SCOPE_JUMP and change.constant and abs(change.norm_jump) < 0.35 * change.jump:
         kind, rank = FindingKind.SCOPE_CHANGE, 7
-    elif explained is None and ((way_back and not stalls and change.soon > 0.4 * change.final) or (sharp and change.final > 0.3 and change.norm_jump > 0.9)):
+    elif explained is None and (
+        (way_back and not stalls and change.soon > 0.4 * change.final)
+        or (sharp and change.final > 0.3 and change.norm_jump > 0.9)
+    ):
         kind, rank, outcome = FindingKind.LOSS_SPIKE, 8, Outcome.DIVERGED
     else:
         kind, rank, start = _by_shape(view, change, last)
@@ -161,7 +166,8 @@ def _upward(view: RunView, change: _Change, hot: tuple[int, int], last: int) -> 
     return Form(
         kind=kind, role=Role.LOSS, start=start, detected=max(start, change.detected),
         peak=int(view.axis.mid[min(last - 1, change.bin + int(np.nanargmax(view.z[Role.LOSS][change.bin : last])))]),
-        end=int(view.axis.edges[back_at]) if returned else None, z=change.z, p=view.p_level(Role.LOSS, change.z), outcome=outcome,
+        end=int(view.axis.edges[back_at]) if returned else None, z=change.z, p=view.p_level(Role.LOSS, change.z),
+        outcome=outcome,
         explained_by=explained, rank=rank,
         evidence=(
             f"loss x {np.exp(change.final):.3g} against {view.members} runs of the same config, z {change.z:.1f}",
@@ -206,6 +212,8 @@ def _downward(view: RunView, change: _Change) -> Form:
     return Form(
         kind=kind, role=Role.LOSS, start=change.step, detected=change.detected, peak=change.step, z=change.z,
         p=view.p_level(Role.LOSS, change.z), outcome=Outcome.ONGOING, explained_by=explained, rank=rank,
-        evidence=(f"loss x {np.exp(change.final):.3g} against {view.members} runs of the same config, z {change.z:.1f}",),
+        evidence=(
+            f"loss x {np.exp(change.final):.3g} against {view.members} runs of the same config, z {change.z:.1f}",
+        ),
         measures={"jump": change.jump, "final": change.final, "norm_jump": change.norm_jump},
     )

@@ -20,7 +20,7 @@ _LEAST, _OVER = 4, 1.5
 def halvings(run: PreparedRun) -> NDArray[np.int64]:
     """Steps at which the logged loss scale fell to two thirds or less of the row before."""
     series = run.by_role.get(Role.LOSS_SCALE)
-    if series is None or series.value.size < 2:  # noqa: PLR2004  a change needs two rows
+    if series is None or series.value.size < 2:
         return np.empty(0, np.int64)
     good = np.isfinite(series.value) & (series.value > 0)
     step, level = series.step[good], np.log2(series.value[good])
@@ -51,7 +51,8 @@ def detect(view: RunView) -> list[Form]:
     before = float(series.value[max(0, int(np.searchsorted(series.step, start)) - 1)])
     return [
         Form(
-            kind=FindingKind.LOSS_SCALE_COLLAPSE, role=Role.LOSS_SCALE, start=start, detected=int(at[min(first + limit - 1, at.size - 1)]),
+            kind=FindingKind.LOSS_SCALE_COLLAPSE, role=Role.LOSS_SCALE, start=start,
+            detected=int(at[min(first + limit - 1, at.size - 1)]),
             peak=int(at[ends[first] - 1]), z=float(count), p=1e-4, outcome=Outcome.ONGOING, rank=2,
             evidence=(
                 f"the loss scale of {before:g} is halved {count} times within {window:.0f} steps; "

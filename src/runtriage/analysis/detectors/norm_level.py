@@ -38,7 +38,7 @@ def _slow_start(view: RunView, form: Form) -> Form | None:
     z, r = view.z.get(Role.LOSS), view.r.get(Role.LOSS)
     if z is None or r is None or form.z > 0 or not form.measures.get("from_start"):
         return None
-    if middle(z, 0, view.axis.bins) < 1.0 and middle(r, view.axis.bins // 2, view.axis.bins) < 0.01:  # noqa: PLR2004
+    if middle(z, 0, view.axis.bins) < 1.0 and middle(r, view.axis.bins // 2, view.axis.bins) < 0.01:
         return None
     lag = middle(r, view.axis.bins // 2, view.axis.bins)
     return dataclasses.replace(
@@ -67,7 +67,8 @@ def _vanishing(view: RunView) -> Form | None:
         z = float(np.nanmin(level_z[a:b]))
         return Form(
             kind=FindingKind.VANISHING_GRADIENT, role=Role.GRAD_NORM, start=start, detected=int(view.axis.edges[a]),
-            peak=int(view.axis.mid[a + int(np.nanargmin(r[a:b]))]), z=z, p=view.p_level(Role.GRAD_NORM, z), outcome=Outcome.ONGOING, rank=11,
+            peak=int(view.axis.mid[a + int(np.nanargmin(r[a:b]))]), z=z, p=view.p_level(Role.GRAD_NORM, z),
+            outcome=Outcome.ONGOING, rank=11,
             evidence=(f"grad norm x {np.exp(np.nanmedian(r[a:b])):.2g} of the cohort's for {b - a} of {bins} bins",),
             measures={"depth": float(np.nanmin(r[a:b])), "from_start": float(a <= 2), "loss_up": float(loss_up)},
         )
@@ -114,12 +115,15 @@ def _kind(
     """Tell a constant factor (a matter of logging) from an explosion, by what else moved."""
     others = [(Role.UPDATE_RATIO, 0.15), (Role.LOSS, 0.03)]
     calm = all(
-        abs(middle(view.r[o], a + 1, a + 5) - middle(view.r[o], a - 6, a - 1)) < limit for o, limit in others if o in view.r
+        abs(middle(view.r[o], a + 1, a + 5) - middle(view.r[o], a - 6, a - 1)) < limit for o,
+        limit in others if o in view.r
     )
     loss = view.r.get(Role.LOSS)
     if loss is not None:
         ends = loss[np.isfinite(loss)]
-        calm = calm and abs(middle(ends, ends.size - max(3, ends.size // 10), ends.size) - middle(loss, a - 6, a - 1)) < _LOSS_CALM
+        calm = calm and abs(
+            middle(ends, ends.size - max(3, ends.size // 10), ends.size) - middle(loss, a - 6, a - 1)
+        ) < _LOSS_CALM
     layers = [o for o in view.r if o.startswith(Role.LAYER_GRAD_NORM)]
     calm = calm and all(abs(middle(view.r[o], a + 1, a + 6) - middle(view.r[o], a - 7, a - 1)) < 0.35 for o in layers)
     if abs(jump) > 0.4 and abs(late - jump) < 0.35 * abs(jump) and calm and sudden:

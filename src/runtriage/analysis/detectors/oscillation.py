@@ -22,8 +22,8 @@ _CYCLES = 3
 def detect(view: RunView) -> list[Form]:
     """Report the first stretch where noise is far above the cohort's and has a period.
 
-    Small-batch noise is irregular and its trend still falls; it is left alone. Without a cohort the noise is compared with the
-    run's own first third, and a falling trend exonerates.
+    Small-batch noise is irregular and its trend still falls; it is left alone. Without a cohort the noise is compared
+    with the run's own first third, and a falling trend exonerates.
     """
     if Role.LOSS not in view.own.residual:
         return []
@@ -51,7 +51,10 @@ def detect(view: RunView) -> list[Form]:
                     f"noise of the loss x {np.exp(larger):.2g}, "
                     f"{share:.0%} of it in one spectral line, correlation of neighbouring rows {lag1:+.2f}",
                 ),
-                measures={"larger": larger, "share": share, "lag1": lag1, "final": middle(view.r[Role.LOSS], a, b) if Role.LOSS in view.r else 0.0},
+                measures={
+                    "larger": larger, "share": share, "lag1": lag1,
+                    "final": middle(view.r[Role.LOSS], a, b) if Role.LOSS in view.r else 0.0
+                },
             )
         ]
     return []
@@ -68,7 +71,9 @@ def _driven(view: RunView, a: int, b: int) -> int | None:
     row = int(np.searchsorted(lr.step, above))
     jumped = lr.value[min(row, lr.value.size - 1)] > _LR_FACTOR * lr.value[max(0, row - 1)]
     late = int(np.searchsorted(lr.step, view.axis.edges[b] - 1))
-    stays = np.log(max(lr.value[min(late, lr.value.size - 1)], 1e-300)) - np.interp(view.axis.edges[b], *view.schedule) > ABOVE
+    stays = np.log(
+        max(lr.value[min(late, lr.value.size - 1)], 1e-300)
+    ) - np.interp(view.axis.edges[b], *view.schedule) > ABOVE
     # the size of the noise is smoothed over some bins, so it rises on paper before it does
     near = view.axis.edges[max(0, a - 4)] <= above <= view.axis.edges[min(view.axis.bins, a + view.axis.bins // 6 + 2)]
     return above if jumped and stays and near and middle(view.r[role], a, b) > _GROWN else None

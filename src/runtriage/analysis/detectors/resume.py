@@ -22,7 +22,9 @@ _ENOUGH = 300
 def detect(view: RunView) -> list[Form]:
     """Report the first seam that can be seen."""
     if "seam" not in view.memory:
-        view.memory["seam"] = next((form for look in (_steps, _epochs, _began_anew, _forgot) if (form := look(view)) is not None), None)
+        view.memory["seam"] = next(
+            (form for look in (_steps, _epochs, _began_anew, _forgot) if (form := look(view)) is not None), None
+        )
     seam = view.memory["seam"]
     return [seam] if isinstance(seam, Form) else []
 
@@ -51,7 +53,8 @@ def _epochs(view: RunView) -> Form | None:
         return None
     step = int(epoch.step[back[0] + 1])
     return _form(
-        Role.EPOCH, step, float("inf"), f"the epoch counter goes back from {value[back[0]]:.4g} to {value[back[0] + 1]:.4g}",
+        Role.EPOCH, step, float("inf"),
+        f"the epoch counter goes back from {value[back[0]]:.4g} to {value[back[0] + 1]:.4g}",
         {"epoch_back": float(value[back[0]] - value[back[0] + 1])},
     )
 
@@ -85,7 +88,8 @@ def _began_anew(view: RunView) -> Form | None:
             return _form(
                 Role.LOSS, int(step[row + 1]), float("inf"),
                 f"loss x {np.exp(value[row + 1] - before):.3g} in one row, back to where the run began (x {np.exp(value[row + 1] - initial):.2g} "
-                "of its initial value)", {"began_anew": float(value[row + 1] - initial), "jump": float(value[row + 1] - before)},
+                "of its initial value)",
+                {"began_anew": float(value[row + 1] - initial), "jump": float(value[row + 1] - before)},
             )
     return None
 
@@ -101,7 +105,7 @@ def _weights_reset(view: RunView, before: int, after: int) -> bool:
     if lr is not None and lr.value.size > 10:
         at = int(np.clip(np.searchsorted(lr.step, after), 1, lr.value.size - 1))
         was = float(np.nanmedian(lr.value[max(0, int(np.searchsorted(lr.step, before)) - 5) : at]))
-        if np.isfinite(was) and was > 0 and 0.8 < lr.value[at] / was < 1.25:  # noqa: PLR2004  the schedule went on
+        if np.isfinite(was) and was > 0 and 0.8 < lr.value[at] / was < 1.25:
             return False
     return True
 
@@ -138,7 +142,8 @@ def _forgot(view: RunView) -> Form | None:
         if same_lr and same_norm and decays:
             return _form(
                 Role.UPDATE_RATIO, int(ratio.step[i + 1]), float(d[i] / max(sd[i], 1e-9)),
-                f"update ratio x {np.exp(d[i]):.2g} in one row at unchanged lr and norm, then decaying", {"update_jump": float(d[i])},
+                f"update ratio x {np.exp(d[i]):.2g} in one row at unchanged lr and norm, then decaying",
+                {"update_jump": float(d[i])},
             )
     return None
 
@@ -159,6 +164,7 @@ def _aligned(run: PreparedRun, role: str, to: Series, *, log: bool = True) -> Ar
 
 def _form(role: str, step: int, z: float, evidence: str, measures: dict[str, float]) -> Form:
     return Form(
-        kind=FindingKind.RESUME_DISCONTINUITY, role=role, start=step, detected=step, peak=step, z=z, p=1e-6, outcome=Outcome.ONGOING,
+        kind=FindingKind.RESUME_DISCONTINUITY, role=role, start=step, detected=step, peak=step, z=z, p=1e-6,
+        outcome=Outcome.ONGOING,
         rank=1, evidence=(evidence,), measures=measures,
     )

@@ -51,7 +51,8 @@ def _shift(view: RunView) -> Form | None:
             continue
         step = int(shift.step)
         return Form(
-            kind=FindingKind.STEP_UP, role=Role.LOSS, start=step, detected=step, peak=step, z=float(shift.z), p=SELF_CHANCE,
+            kind=FindingKind.STEP_UP, role=Role.LOSS, start=step, detected=step, peak=step, z=float(shift.z),
+            p=SELF_CHANCE,
             outcome=Outcome.ONGOING, rank=14, explained_by=_explained(view, step),
             evidence=(f"loss x {np.exp(shift.jump):.3g} at step {step} and stays, {shift.z:.1f} of its own standard deviations",),
             measures={"jump": float(shift.jump), "final": float(shift.jump)},
@@ -62,7 +63,8 @@ def _shift(view: RunView) -> Form | None:
 def _excursion(view: RunView, least: float) -> Form | None:
     """The first stretch of rows far above the lowest level reached before, against the noise just before it.
 
-    Lone rows are taken out by a median of three. What the stretch became in the end, and how fast it began, give its name.
+    Lone rows are taken out by a median of three. What the stretch became in the end, and how fast it began, give its
+    name.
     """
     curve = view.memory.get("excess")
     if not isinstance(curve, _Curve):
@@ -106,7 +108,8 @@ def _excursion(view: RunView, least: float) -> Form | None:
     start = int(step[row])
     return Form(
         kind=kind, role=Role.LOSS, start=start, detected=int(step[first]), peak=int(step[peak]),
-        end=int(step[min(stop, n - 1)]) if not lasts else None, z=top / max(float(before[first]), 1e-3), p=SELF_CHANCE, outcome=outcome,
+        end=int(step[min(stop, n - 1)]) if not lasts else None, z=top / max(float(before[first]), 1e-3), p=SELF_CHANCE,
+        outcome=outcome,
         rank=12, explained_by=_explained(view, start) or _every_epoch(view, step, level),
         evidence=(
             f"loss x {np.exp(top):.3g} above its own minimum, {top / max(float(before[first]), 1e-3):.0f} of the noise before it; "
@@ -186,8 +189,12 @@ def _explained(view: RunView, step: int) -> Explanation | None:
         if series is None or series.step.size < 2:
             continue
         cadence = float(median(np.diff(series.step)))
-        changed = series.step[1:][np.diff(np.floor(series.value)) > 0] if role == Role.EPOCH else series.step[1:][np.diff(series.value) != 0]
-        if 0 < changed.size < series.step.size / 3 and (np.abs(changed - step) <= max(3 * cadence, 0.01 * view.axis.span)).any():
+        changed = series.step[1:][
+            np.diff(np.floor(series.value)) > 0
+        ] if role == Role.EPOCH else series.step[1:][np.diff(series.value) != 0]
+        if 0 < changed.size < series.step.size / 3 and (
+            np.abs(changed - step) <= max(3 * cadence, 0.01 * view.axis.span)
+        ).any():
             return why
     return None
 
@@ -196,7 +203,10 @@ def _shared(view: RunView, form: Form) -> bool:
     """Tell whether at least half of the siblings have one of their largest excursions at the same place."""
     events = view.events.get(Role.LOSS, [])
     reach = 0.005 * view.axis.span
-    near = sum(bool(e.size) and bool((np.abs(e - form.start) <= reach).any() or (np.abs(e - form.peak) <= reach).any()) for e in events)
+    near = sum(
+        bool(e.size) and bool((np.abs(e - form.start) <= reach).any() or (np.abs(e - form.peak) <= reach).any())
+        for e in events
+    )
     return bool(events) and near >= max(1, (len(events) + 1) // 2)
 
 

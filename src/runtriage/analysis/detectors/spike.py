@@ -61,7 +61,8 @@ def _shared(view: RunView, role: str, kind: FindingKind) -> Form | None:
     top = rows[0]
     places = sorted({int(step[i]) for i in rows})
     return Form(
-        kind=kind, role=role, start=int(step[top]), detected=int(step[top]), peak=int(step[top]), end=int(step[min(top + 1, step.size - 1)]),
+        kind=kind, role=role, start=int(step[top]), detected=int(step[top]), peak=int(step[top]),
+        end=int(step[min(top + 1, step.size - 1)]),
         z=float(z[top]), p=1.0, outcome=Outcome.RECOVERED, explained_by=Explanation.SHARED_BATCH, rank=30,
         evidence=(
             f"{role} x {np.exp(e[top]):.3g} at step {int(step[top])}, {z[top]:.1f} local standard deviations",
@@ -136,7 +137,8 @@ def _form(view: RunView, role: str, kind: FindingKind, row: int, z: float, p: fl
     if shared:
         evidence.append(f"{sharing} of {holders} siblings have the same excursion at this step")
     return Form(
-        kind=kind, role=role, start=int(step[first]), detected=int(step[first]), peak=int(step[peak]), end=end, z=z, p=p,
+        kind=kind, role=role, start=int(step[first]), detected=int(step[first]), peak=int(step[peak]), end=end, z=z,
+        p=p,
         outcome=Outcome.RECOVERED if recovered else Outcome.DIVERGED if role == Role.LOSS else Outcome.ONGOING,
         explained_by=Explanation.SHARED_BATCH if shared else None,
         rank=30 if recovered else 8 if role == Role.LOSS else 18, evidence=tuple(evidence),

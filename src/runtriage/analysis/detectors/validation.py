@@ -35,13 +35,14 @@ def detect(view: RunView) -> list[Form]:
     if np.nanmax(gap[a:]) < _LEAST_GAP or _ending(val, late) < _LEAST_VAL or middle(train, a, last) > -_LEAST_VAL:
         return []
     b = a
-    while b > 0 and np.nan_to_num(z[b - 1]) > 1.5:  # noqa: PLR2004  z of a gap that is under way
+    while b > 0 and np.nan_to_num(z[b - 1]) > 1.5:
         b -= 1
-    start = int(view.axis.edges[0] if b <= 2 else view.axis.edges[b])  # noqa: PLR2004  as good as from the start
+    start = int(view.axis.edges[0] if b <= 2 else view.axis.edges[b])
     extreme = float(np.nanmax(z[a:]))
     return [
         Form(
-            kind=FindingKind.OVERFIT, role=Role.VAL_LOSS, start=start, detected=start, peak=int(view.axis.mid[a]), z=extreme,
+            kind=FindingKind.OVERFIT, role=Role.VAL_LOSS, start=start, detected=start, peak=int(view.axis.mid[a]),
+            z=extreme,
             p=view.p_level(VAL_GAP, extreme), outcome=Outcome.ONGOING, rank=5,
             evidence=(
                 f"validation over training loss x {np.exp(np.nanmax(gap[a:])):.3g} against the cohort's, z {extreme:.1f}",
@@ -67,7 +68,7 @@ def _switch(view: RunView) -> Form | None:
     good = np.isfinite(val.value) & (val.value > 0)
     step, centre = val.step[good].astype(float), view.centre[Role.VAL_LOSS]
     known = np.isfinite(centre)
-    if good.sum() < 8 or known.sum() < 3:  # noqa: PLR2004  a step needs points on both sides
+    if good.sum() < 8 or known.sum() < 3:
         return None
     off = np.log(val.value[good]) - np.interp(step, view.axis.mid[known], centre[known])
     moves = np.array([off[k] - median(off[max(0, k - 3) : k]) for k in range(3, off.size)])
@@ -82,16 +83,19 @@ def _switch(view: RunView) -> Form | None:
         return None
     b = int(np.clip(np.searchsorted(view.axis.edges, step[k]) - 1, 0, view.axis.bins - 1))
     train = middle(view.r[Role.LOSS], b, view.axis.bins)
-    if train > -0.01:  # noqa: PLR2004  training must not suffer
+    if train > -0.01:
         return None
     at, rows = rows_against_centre(view, Role.LOSS)
     lo, hi = (int(x) for x in np.searchsorted(at, [step[k - 1], step[k]]))
     lo = max(lo, 8)
-    jumps = [abs(middle(rows, t, t + 8) - middle(rows, t - 40, t)) for t in range(lo, max(lo + 1, min(hi, rows.size - 8)))]
+    jumps = [
+        abs(middle(rows, t, t + 8) - middle(rows, t - 40, t)) for t in range(lo, max(lo + 1, min(hi, rows.size - 8)))
+    ]
     start = int(at[min(lo + int(np.argmax(jumps)), at.size - 1)])
     return Form(
         kind=FindingKind.STEP_DOWN, role=Role.LOSS, start=start, detected=start, peak=start, z=jump / noise,
-        p=view.p_level(Role.VAL_LOSS, float(np.nanmax(np.abs(np.nan_to_num(view.z[Role.VAL_LOSS]))))), outcome=Outcome.ONGOING, rank=5,
+        p=view.p_level(Role.VAL_LOSS, float(np.nanmax(np.abs(np.nan_to_num(view.z[Role.VAL_LOSS]))))),
+        outcome=Outcome.ONGOING, rank=5,
         explained_by=Explanation.DATA_SWITCH if data_switch_near(view, start) else None,
         evidence=(
             f"validation leaves the cohort by x {np.exp(jump):.3g} in one step while training goes x {np.exp(train):.3g} below it",

@@ -26,7 +26,7 @@ def detect(view: RunView) -> list[Form]:
     level, centre, z = view.sketch.level[Role.LOSS][:bins], view.centre[Role.LOSS][:bins], view.z[Role.LOSS][:bins]
     own, usual = _rise(level), _rise(centre)
     hot = np.flatnonzero((own > _LEAST + 2.0 * np.nan_to_num(usual)) & (np.nan_to_num(z) > _Z))
-    if hot.size < 3 or bins > view.axis.bins:  # noqa: PLR2004  three bins in a row elsewhere, too
+    if hot.size < 3 or bins > view.axis.bins:
         return []
     peak_z = float(np.nanmax(z[hot]))
     if peak_z < view.limit(Role.LOSS):
@@ -35,9 +35,13 @@ def detect(view: RunView) -> list[Form]:
     rise = float(own[hot].max())
     return [
         Form(
-            kind=FindingKind.WARMUP_RISE, role=Role.LOSS, start=start, detected=start, peak=int(view.axis.mid[hot[int(np.argmax(own[hot]))]]),
-            z=peak_z, p=view.p_level(Role.LOSS, peak_z), outcome=Outcome.RECOVERED if abs(middle(view.z[Role.LOSS], bins, view.axis.bins)) < _Z else Outcome.ONGOING,
-            rank=4, evidence=(f"loss x {np.exp(rise):.3g} above its own minimum while the lr warms up; the cohort's keeps falling",),
+            kind=FindingKind.WARMUP_RISE, role=Role.LOSS, start=start, detected=start,
+            peak=int(view.axis.mid[hot[int(np.argmax(own[hot]))]]),
+            z=peak_z, p=view.p_level(Role.LOSS, peak_z),
+            outcome=Outcome.RECOVERED if abs(middle(view.z[Role.LOSS], bins, view.axis.bins)) < _Z else Outcome.ONGOING,
+            rank=4, evidence=(
+                f"loss x {np.exp(rise):.3g} above its own minimum while the lr warms up; the cohort's keeps falling",
+            ),
             measures={"rise": rise, "from_start": 1.0},
         )
     ]
