@@ -15,6 +15,7 @@ from runtriage.model.vocab import Role
 _FAR_Z, _FAR_P = 40.0, 1e-9
 _MAIN = (Role.LOSS, Role.GRAD_NORM, MOVE)
 _MAIN_SHARE = 0.6
+_UNTESTED = (Role.GRAD_NORM_CLIPPED, Role.LAYER_GRAD_NORM, Role.ATTENTION_LOGIT, Role.SEQ_LEN)
 
 
 @lru_cache(maxsize=256)
@@ -57,7 +58,7 @@ def shares(roles: Iterable[str]) -> dict[str, float]:
     Loss, its moves and grad norm have a fifth each, whatever else is logged: a log of forty layers must not blind us to
     the loss.
     """
-    names = list(roles)
+    names = [r for r in roles if not r.startswith(_UNTESTED)]
     main = [r for r in names if r in _MAIN]
     rest = [r for r in names if r not in _MAIN]
     out = dict.fromkeys(main, (1.0 if not rest else _MAIN_SHARE) / max(len(main), 1))

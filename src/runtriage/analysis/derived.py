@@ -63,7 +63,7 @@ def derive(run: PreparedRun, edges: Array, level: Mapping[str, Array]) -> dict[s
     """
     out: dict[str, Array] = {}
     names = [role for role in level if role.startswith(_LAYER)]
-    if len(names) >= 3:
+    if len(names) >= 2:  # noqa: PLR2004  with two, one is against the other
         table = np.array([level[name] for name in names])
         for i, name in enumerate(names):
             out[BALANCE + name.removeprefix(_LAYER)] = table[i] - nan_median(np.delete(table, i, axis=0), 0)
@@ -125,11 +125,12 @@ def layer_rows(run: PreparedRun, layer: str) -> tuple[Array, Array] | None:
     ]
     if not others:
         return None
-    table = np.array([_floored_log(s.value) for s in (chosen, *others)])
+    table = np.array([floored_log(s.value) for s in (chosen, *others)])
     return chosen.step.astype(np.float64), table[0] - nan_median(table[1:], 0)
 
 
-def _floored_log(value: Array) -> Array:
+def floored_log(value: Array) -> Array:
+    """Log of a gradient norm that may be exactly zero, which counts as 1e-8; NaN where it is negative or not finite."""
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.where(np.isfinite(value) & (value >= 0), np.maximum(np.log(value), _ZERO), np.nan)
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from runtriage.analysis.derived import derive
+from runtriage.analysis.derived import derive, floored_log
 from runtriage.analysis.order_stats import Array, moving_mean, moving_median, sorted_quantile
 from runtriage.model.series import PreparedRun, Series
 from runtriage.model.vocab import Role
@@ -110,7 +110,7 @@ def sketch(run: PreparedRun, axis: Axis) -> Sketch:
         series = run.by_role.get(role)
         if series is None:
             continue
-        value = log_value(series)
+        value = floored_log(series.value) if role.startswith(Role.LAYER_GRAD_NORM) else log_value(series)
         if value is None:
             continue
         step = series.step.astype(np.float64)

@@ -16,6 +16,7 @@ from runtriage.model.vocab import Explanation, FindingKind, Outcome, Role
 
 _PERSIST = 3
 _LEAST_STEP = 0.02
+_LONG_BEFORE = 0.03
 _SCOPE_JUMP = 0.62
 _FACTOR_SPREAD = 0.25
 
@@ -157,6 +158,9 @@ def _upward(view: RunView, change: _Change, hot: tuple[int, int], last: int) -> 
         or (sharp and change.final > 0.3 and change.norm_jump > 0.9)
     ):
         kind, rank, outcome = FindingKind.LOSS_SPIKE, 8, Outcome.DIVERGED
+        raised = lr_above(view)
+        if raised is not None and raised < change.step - _LONG_BEFORE * view.axis.span:
+            kind, rank, start = FindingKind.DIVERGENCE, 9, raised
     else:
         kind, rank, start = _by_shape(view, change, last)
     if returned:

@@ -21,6 +21,7 @@ _MOST_ROWS = 4096
 _NOISE_REACH = 12
 _NOISES = 8.0
 _LEAST_WIDTH = 2
+_FEW_ROWS = 150
 _LASTS = 0.4
 _IN_STEP = 0.7
 _PER_EPOCH = 24
@@ -35,7 +36,7 @@ def detect(view: RunView) -> list[Form]:
         return []
     if view.has_cohort:
         form = _excursion(view, _GREAT_RISE)
-        return [form] if form is not None and not _shared(view, form) else []
+        return [form] if form is not None and form.explained_by is None and not _shared(view, form) else []
     step, value = view.sketch.rows[Role.LOSS]
     if np.isfinite(value).sum() < _SHORT:
         return _short(step, value)
@@ -84,7 +85,7 @@ def _excursion(view: RunView, least: float) -> Form | None:
     first = int(np.argmax(hot))
     calm = np.flatnonzero(excess[first:] < 0.5 * limit[first])
     stop = first + (int(calm[0]) if calm.size else n - first)
-    if stop - first < _LEAST_WIDTH:
+    if stop - first < (_LEAST_WIDTH if n >= _FEW_ROWS else 1):
         return None
     peak = first + int(np.argmax(excess[first:stop]))
     row = first
@@ -135,7 +136,8 @@ def _curve(view: RunView) -> _Curve:
     n = value.size
     if n < _SHORT:
         return _Curve(step=step, value=value, level=value, low=value, before=value)
-    level = moving_median(value, 1)
+    # in a short history a row is an average over an epoch or an evaluation: lone rows count
+    level = value if n < _FEW_ROWS else moving_median(value, 1)
     # a wide median for the lowest level: the smallest of many noisy rows lies far below it
     slow = moving_median(value, int(np.clip(n // 40, 1, _NOISE_REACH)))
     low = np.concatenate([[level[0]], np.minimum.accumulate(slow)[:-1]])
