@@ -40,7 +40,7 @@ PLANTED = [
     ("vendors", "trackers/mlflow/wire.py", "import requests"),
     ("vendors", "sweep/job.py", "from mlflow.tracking import MlflowClient"),
     ("kit", "sweep/job.py", "from runtriage import testing"),
-    ("blind-detectors", "analysis/detectors/spike.py", "from runtriage.analysis.detectors import restart"),
+    ("blind-detectors", "analysis/detectors/spike.py", "from runtriage.analysis.detectors import resume"),
     ("blind-trackers", "trackers/wandb/__init__.py", "from runtriage.trackers.mlflow import wire"),
 ]
 

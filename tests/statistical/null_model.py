@@ -13,6 +13,7 @@ from scipy.signal import lfilter
 
 from runtriage.analysis.compare import FLOOR
 from runtriage.analysis.departure import departures
+from runtriage.analysis.null_table import CHANCES
 from runtriage.analysis.sketch import NOISE, make_axis, sketch
 from runtriage.model.history import RunHistory, RunInfo, Track
 from runtriage.model.series import PreparedRun, Series
@@ -49,7 +50,7 @@ def healthy_curves(rng: np.random.Generator, size: int, kind: str, spread: float
 
 
 def healthy_histories(rng: np.random.Generator, size: int, kind: str, spread: float, n: int) -> list[RunHistory]:
-    """The same as what a tracker would give."""
+    """Give the same as what a tracker would give."""
     step = np.arange(n)
     return [
         RunHistory(
@@ -103,8 +104,6 @@ def _ar1(rng: np.random.Generator, n: int, phi: float) -> Array:
 
 def main() -> None:
     """Print both tables."""
-    from runtriage.analysis.null_table import CHANCES
-
     cohorts = {2: 1600, 3: 1200, 5: 800, 10: 480, 30: 160}
     sizes = {m: departure_sizes(m, c, seed=1) for m, c in cohorts.items()}
     for name, which in (("LEVEL_Z", 0), ("NOISE_Z", 1)):

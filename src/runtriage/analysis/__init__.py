@@ -1,0 +1,1 @@
+"""What is worked out from curves; pure: no clock, no files, no network, no randomness of its own."""

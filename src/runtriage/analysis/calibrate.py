@@ -47,7 +47,17 @@ def level_curve(members: int, *, noise: bool = False) -> tuple[Array, Array]:
 
 @lru_cache(maxsize=4096)
 def level_limit(members: int, chance: float, *, noise: bool = False) -> float:
-    """Return the z that a healthy run passes in one role with a chance."""
+    """Return the z that a healthy run passes in one role with a chance.
+
+    Parameters
+    ----------
+    members
+        Other runs in the cohort.
+    chance
+        Of a false alarm in this role, 0 < chance < 1.
+    noise
+        For the size of the noise instead of a level.
+    """
     z, p = level_curve(members, noise=noise)
     return float(np.interp(-np.log(max(chance, _FAR_P)), -np.log(p), z))
 

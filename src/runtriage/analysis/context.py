@@ -30,7 +30,7 @@ def data_switch_near(view: RunView, step: int) -> bool:
 
 
 def data_switches(run: PreparedRun) -> tuple[float, ...]:
-    """Steps at which the logged data source changes, when it does so a few times only (a mixture changes all the time)."""
+    """Return the steps at which the logged data source changes, unless it is a mixture that changes all the time."""
     source = run.by_role.get(Role.DATA_SOURCE)
     if source is None or source.step.size < 2:
         return ()
@@ -51,7 +51,6 @@ def lr_ratio(view: RunView) -> float:
     return float(median(np.log(value[good]) - np.interp(step[good], *view.schedule)))
 
 
-
 def lr_above(view: RunView) -> int | None:
     """Step from which the lr is above anything the cohort used; None when it never is, or was so from the start."""
     lr = view.run.by_role.get(Role.LR)
@@ -65,7 +64,20 @@ def lr_above(view: RunView) -> int | None:
 
 
 def leaves(schedule: tuple[Array, Array], step: Array, value: Array) -> tuple[int | None, float]:
-    """First row from which the lr stays off the cohort's schedule for good, when it followed it before."""
+    """Find the row from which the lr stays off the cohort's schedule for good, when it followed it before.
+
+    Parameters
+    ----------
+    schedule
+        Steps and log lr of the cohort, shape (m,) each.
+    step, value
+        The run's lr, shape (n,) each.
+
+    Returns
+    -------
+    row, change
+        First row off the schedule (None when there is none) and how far off, in log units.
+    """
     good = np.isfinite(value) & (value > 0) & (step >= schedule[0][0]) & (step <= schedule[0][-1])
     rows = np.flatnonzero(good)
     if rows.size < _LEAST_ROWS:
@@ -91,7 +103,20 @@ def above(schedule: tuple[Array, Array], value: Array) -> float:
 
 
 def jumps_off(schedule: tuple[Array, Array], step: Array, value: Array) -> tuple[int | None, float]:
-    """First row at which the lr jumps off the cohort's schedule, and by how much in log units."""
+    """Find the row at which the lr jumps off the cohort's schedule.
+
+    Parameters
+    ----------
+    schedule
+        Steps and log lr of the cohort, shape (m,) each.
+    step, value
+        The run's lr, shape (n,) each.
+
+    Returns
+    -------
+    row, change
+        First row after the jump (None when there is none) and its size in log units.
+    """
     with np.errstate(divide="ignore", invalid="ignore"):
         ratio = np.where((value > 0) & np.isfinite(value), np.log(value), np.nan)
     inside = (step >= schedule[0][0]) & (step <= schedule[0][-1])

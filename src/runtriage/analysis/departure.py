@@ -145,7 +145,7 @@ def _chunk(candidate: Array, member: Array, use: NDArray[np.bool_], floor: Array
 
 
 def _spread(deviation: Array, floor: Array, *, trusted: bool) -> tuple[Array, Array]:
-    """Standard deviation of a new run about the centre and its degrees of freedom, from deviations (C, R, K, B)."""
+    """Estimate the standard deviation of a new run about the centre, and its dof, from deviations (C, R, K, B)."""
     count = np.isfinite(deviation).sum(axis=1)
     low = floor[:, None]
     if trusted:

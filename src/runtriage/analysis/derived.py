@@ -1,4 +1,4 @@
-"""Quantities made of several series, laid on the same bins: balance between layers, clipping, validation against training.
+"""Quantities made of several series on the same bins: balance of layers, clipping, validation against training.
 
 Each is a pseudo role that the cohort comparison treats like any other level.
 """
@@ -89,7 +89,7 @@ def derive(run: PreparedRun, edges: Array, level: Mapping[str, Array]) -> dict[s
 
 
 def fired_rows(run: PreparedRun) -> tuple[Array, Array] | None:
-    """Steps and whether clipping fired (0 to 1) per row: as logged, else from the norm and the clip value of the config."""
+    """Return steps and whether clipping fired (0 to 1) per row: as logged, else from norm and configured clip value."""
     series = run.by_role.get(Role.CLIP_RATE)
     if series is not None:
         good = np.isfinite(series.value)
@@ -115,7 +115,7 @@ def clip_value(config: Mapping[str, Any]) -> float | None:
 
 
 def layer_rows(run: PreparedRun, layer: str) -> tuple[Array, Array] | None:
-    """Steps and the balance of one layer at full resolution; a gradient of zero counts as 1e-8."""
+    """Return steps and the balance of one layer at full resolution; a gradient of zero counts as 1e-8."""
     chosen = run.by_role.get(_LAYER + layer)
     if chosen is None:
         return None

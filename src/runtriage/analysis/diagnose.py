@@ -190,7 +190,10 @@ CAUSES: Mapping[FindingKind, tuple[tuple[CauseId, float, tuple[Clue, ...]], ...]
             CauseId.LOSS_REDUCTION_CHANGED, 0.5,
             (Clue(measure="final", low=0.3, ratio=3.0, text="the loss itself changes by a constant {x:.2f} log units"),)
         ),
-        (CauseId.LOGGING_SCOPE_CHANGED, 0.5, (Clue(measure="late", ratio=3.0, text="the norm changes by a constant {x:.2f} log units and the loss does not"),)),
+        (
+            CauseId.LOGGING_SCOPE_CHANGED, 0.5,
+            (Clue(measure="late", ratio=3.0, text="the norm changes by a constant {x:.2f} log units, the loss does not"),),
+        ),
     ),
     FindingKind.BASELINE_DRIFT: (
         (CauseId.WEIGHT_GROWTH, 0.35, ()),

@@ -136,7 +136,7 @@ class Form:
 
 
 def rows_against_centre(view: RunView, role: str) -> tuple[Array, Array]:
-    """Steps and log residuals of a role's rows from the cohort's centre, shape (n,) each."""
+    """Return steps and log residuals of a role's rows from the cohort's centre, shape (n,) each."""
     step, value = view.sketch.rows[role]
     centre = view.centre[role]
     known = np.isfinite(centre)

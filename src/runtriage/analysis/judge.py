@@ -42,7 +42,8 @@ def reason(forms: list[Form], members: int) -> str:
         explained = [f for f in forms if f.explained_by is not None]
         if explained:
             f = explained[0]
-            return f"Within the band of {against}; a {_words(f.kind)} at step {f.start} is explained by {_words(f.explained_by or '')}."
+            why = _words(f.explained_by or "")
+            return f"Within the band of {against}; a {_words(f.kind)} at step {f.start} is explained by {why}."
         return f"Within the band of {against}."
     f = telling[0]
     end = f", {f.outcome.value}" if f.outcome is not None else ""

@@ -253,14 +253,14 @@ def _lasts(lines: LineSums, jump: Jump, burst: int, limits: tuple[int, int], per
 
 
 def _located(points: Usable, jump: Jump, size: int) -> Shift:
-    """A jump at full resolution, in the caller's terms."""
+    """Say a jump at full resolution, in the caller's terms."""
     place = jump.block if size == 1 else _locate(points, jump.block * size, size)
     place = min(place, points.value.size - 1)
     return Shift(int(points.index[place]), float(points.step[place]), jump.size * points.unit, jump.z)
 
 
 def _kink(points: Usable, place: int) -> Kink:
-    """A kink in the caller's terms."""
+    """Say a kink in the caller's terms."""
     place = min(place, points.value.size - 1)
     return Kink(int(points.index[place]), float(points.step[place]))
 

@@ -19,7 +19,7 @@ Rows = tuple[Array, Array]
 """Steps and log residuals, shape (n,) each."""
 
 SAME_ORDER = 0.8
-"""Median correlation of residuals from which runs are taken to share the data order; measured values are 0.00-0.31 or 0.99-1.00."""
+"""Median correlation of residuals that tells a shared data order; measured values are 0.00-0.31 or 0.99-1.00."""
 
 _LEAST_ROWS = 50
 _CLIP = 4.0

@@ -18,7 +18,7 @@ class Remedy:
 
 REMEDIES: Mapping[CauseId, Remedy] = {
     CauseId.BAD_BATCH: Remedy(
-        ("Replay the step from the last checkpoint with the same batch: the spike must come back; with that batch skipped it must not.",
+        ("Replay from the last checkpoint with the same batch: the spike must come back; with the batch skipped it must not.",
          "Look at the samples of the step: length, empty or garbled text, label range, source."),
         ("Filter the offending samples, or skip the step; keep gradient clipping on.",),
     ),
@@ -71,7 +71,7 @@ REMEDIES: Mapping[CauseId, Remedy] = {
         ("Save and restore the sampler (epoch, index, generator state) with the checkpoint.",),
     ),
     CauseId.DATA_SWITCH: Remedy(
-        ("Log the data source per step, and evaluate the checkpoints before and after on one fixed batch of each source.",
+        ("Log the data source per step; evaluate the checkpoints before and after on one fixed batch of each source.",
          "Validation on the old source must not move at the step if only the mixture did."),
         ("If it was planned, log it so that it is explained next time; else restore the mixture.",),
     ),
@@ -87,7 +87,10 @@ REMEDIES: Mapping[CauseId, Remedy] = {
         ("Trace the shard that came in at the onset and take it out.",),
     ),
     CauseId.FROZEN_MODULES: Remedy(
-        ("Count the parameters with requires_grad and compare with a healthy sibling; look for layers whose gradient is exactly zero.",),
+        (
+            "Count the parameters with requires_grad and compare with a healthy sibling.",
+            "Look for layers whose gradient is exactly zero.",
+        ),
         ("Unfreeze, or rebuild the optimizer after changing which parameters train; check adapter rank and scale.",),
     ),
     CauseId.CAPACITY_OR_DONE: Remedy(
@@ -95,7 +98,7 @@ REMEDIES: Mapping[CauseId, Remedy] = {
         ("Nothing if it is done; otherwise a larger model or more data.",),
     ),
     CauseId.CLIP_TOO_LOW: Remedy(
-        ("Log the norm before clipping and the share of steps that are clipped; compare the configured limit with the cohort's.",),
+        ("Log the norm before clipping and the share of clipped steps; compare the configured limit with the cohort's.",),
         ("Raise the clip value to about the 90 % point of the healthy norm.",),
     ),
     CauseId.CLIPPING_HIDES_EXPLOSION: Remedy(
@@ -108,7 +111,7 @@ REMEDIES: Mapping[CauseId, Remedy] = {
         ("Check that layer's initialisation, precision, lr group and inputs.",),
     ),
     CauseId.LOGGING_SCOPE_CHANGED: Remedy(
-        ("Compare the factor with world size, its square root and the accumulation steps; ask what the logged norm is a norm of.",
+        ("Compare the factor with world size, its square root and accumulation steps; ask what the logged norm is of.",
          "Compute the norm once by hand on a checkpoint."),
         ("Log the metric contract (rank or global, before or after clipping) with the run.",),
     ),

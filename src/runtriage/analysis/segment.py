@@ -121,7 +121,7 @@ def usable_points(step: ArrayLike, value: ArrayLike) -> Usable:
 
 
 def local_scale(values: Floats, *, knots: int = 32, narrowest: int = 64) -> Floats:
-    """Standard deviation of first differences around every point, whatever the trend.
+    """Estimate the standard deviation of first differences around every point, whatever the trend.
 
     Differences make trends small and a level shift a single outlier; the median absolute deviation ignores outliers;
     windows of an eighth of the data follow noise that shrinks as training goes on.
@@ -342,7 +342,7 @@ def _line_costs(total: Floats, least_spread: float) -> Floats:
 
 
 def _walk_back(came_from: Indices) -> Indices:
-    """Breaks on the cheapest path, increasing."""
+    """Read off the breaks on the cheapest path, increasing."""
     breaks: list[int] = []
     t = int(came_from[-1])
     while t > 0:

@@ -81,7 +81,7 @@ def best_shape(r: Array, sd: Array, centre: Array, mid: Array) -> Shape | None:
 
 
 def _errors(template: Array, y: Array, weight: Array, scale: tuple[float, float] | None) -> Array:
-    """Weighted residual sum of squares per row of ``template``, with a free level and a factor (clipped to ``scale``)."""
+    """Weighted residual sum of squares per row of ``template``, with a free level and a factor clipped to ``scale``."""
     total = weight.sum()
     x = template - (template @ weight / total)[:, None]
     v = y - weight @ y / total

@@ -231,7 +231,7 @@ def judge_jump(
 def _strongest(
     lines: LineSums, noise: NoiseCurve, block: int, room: tuple[int, int], gap: tuple[int, int], rules: JumpRules
 ) -> Jump:
-    """The most significant window at a break, checked for sharpness."""
+    """Find the most significant window at a break, checked for sharpness."""
     widest = max(float(min(max(room), lines.x.size // 4)), float(_NARROWEST))
     widths = _NARROWEST * _OCTAVE_HALF ** np.arange(int(np.ceil(2 * np.log2(widest / _NARROWEST) - 1e-9)) + 1)
     left, right = (np.minimum(widths, side).astype(np.int64) for side in room)

@@ -18,7 +18,7 @@ _TIED = 1e-3
 
 
 def detect(view: RunView) -> list[Form]:
-    """Report the first of: another clip value, a norm that is pinned, clipping that became the rule while the loss suffers."""
+    """Report the first of: another clip value, a pinned norm, clipping that became the rule while the loss suffers."""
     if not view.has_cohort:
         return []
     for look in (_lower_value, _pinned, _fires_always):
@@ -29,7 +29,7 @@ def detect(view: RunView) -> list[Form]:
 
 
 def _lower_value(view: RunView) -> Form | None:
-    """The clipped norm's upper edge lies well below the cohort's for a sixth of the run or more."""
+    """Look for a clipped norm whose upper edge lies well below the cohort's for a sixth of the run or more."""
     z, r = view.z.get(CLIP_TOP), view.r.get(CLIP_TOP)
     share = view.sketch.level.get(CLIPPED_SHARE)
     if z is None or r is None or share is None:
@@ -43,7 +43,7 @@ def _lower_value(view: RunView) -> Form | None:
         worst = float(np.nanmin(z[a:b]))
         return _form(
             view, a, start, worst,
-            (f"no clipped norm passes x {factor:.2g} of the cohort's largest any more, and clipping fires nearly always",),
+            (f"no clipped norm passes x {factor:.2g} of the cohort's largest, and clipping fires nearly always",),
             {
                 "clip_value": factor, "from_start": float(a <= 2),
                 "explodes": middle(view.r.get(Role.GRAD_NORM, r * 0), a, b)
@@ -53,7 +53,7 @@ def _lower_value(view: RunView) -> Form | None:
 
 
 def _pinned(view: RunView) -> Form | None:
-    """The logged norm equals one value on most rows: it is logged behind a clip that always fires."""
+    """Look for a logged norm that equals one value on most rows: it is logged behind a clip that always fires."""
     norm = view.run.by_role.get(Role.GRAD_NORM)
     z = view.z.get(Role.GRAD_NORM)
     if norm is None or z is None or norm.value.size < 100:
@@ -77,7 +77,12 @@ def _pinned(view: RunView) -> Form | None:
         return None
     return _form(
         view, bin_, start if first > 3 else int(view.axis.edges[0]), extreme,
-        (f"the logged norm is {top:.4g} on {tied[first:].mean():.0%} of the rows: it is logged after clipping, which always fires",),
+        (
+            (
+                f"the logged norm is {top:.4g} on {tied[first:].mean():.0%} of the rows: "
+                "it is logged after clipping, which always fires"
+            ),
+        ),
         {"pinned": float(tied[first:].mean()), "from_start": float(first <= 3)},
     )
 
@@ -88,9 +93,8 @@ def _fires_always(view: RunView) -> Form | None:
     centre, norm, loss = view.centre.get(CLIPPED_SHARE), view.r.get(Role.GRAD_NORM), view.z.get(Role.LOSS)
     if z is None or level is None or centre is None or norm is None or loss is None:
         return None
-    hot = (
-        np.nan_to_num(z) > view.limit(CLIPPED_SHARE)
-    ) & (np.nan_to_num(level) > _ALWAYS) & (np.nan_to_num(centre) < _RARELY)
+    hot = np.nan_to_num(z) > view.limit(CLIPPED_SHARE)
+    hot &= (np.nan_to_num(level) > _ALWAYS) & (np.nan_to_num(centre) < _RARELY)
     for a, b in runs_true(hot):
         if b - a < max(3, view.axis.bins // 6):
             continue

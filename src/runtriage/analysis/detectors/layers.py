@@ -43,8 +43,9 @@ def _layer(view: RunView, role: str) -> Form | None:
             return None
         return _form(view, FindingKind.VANISHING_GRADIENT, name, int(view.axis.edges[0]), a, extreme, depth, 11)
     others = [
-        abs(middle(view.r[o], a + 2, view.axis.bins)) for o in view.r if o.startswith(Role.LAYER_GRAD_NORM)
-        and o != name
+        abs(middle(view.r[o], a + 2, view.axis.bins))
+        for o in view.r
+        if o.startswith(Role.LAYER_GRAD_NORM) and o != name
     ]
     if others and float(median(others)) > _OTHERS * abs(middle(r, a + 2, view.axis.bins)):
         return None
@@ -63,8 +64,12 @@ def _form(view: RunView, kind: FindingKind, role: str, start: int, a: int, z: fl
     layer = role.partition("/")[2]
     return Form(
         kind=kind, role=role, start=start, detected=max(start, int(view.axis.edges[a])), peak=int(view.axis.mid[a]),
-        z=z,
-        p=view.p_level(BALANCE + layer, z), outcome=Outcome.ONGOING, rank=rank,
-        evidence=(f"{layer}: grad norm x {np.exp(depth):.2g} against the other layers, compared with {view.members} runs, z {z:.1f}",),
+        z=z, p=view.p_level(BALANCE + layer, z), outcome=Outcome.ONGOING, rank=rank,
+        evidence=(
+            (
+                f"{layer}: grad norm x {np.exp(depth):.2g} against the other layers, "
+                f"compared with {view.members} runs, z {z:.1f}"
+            ),
+        ),
         measures={"depth": depth, "from_start": float(a <= 2), "dead_layer": float(depth < -6.0)},
     )

@@ -46,7 +46,7 @@ def detect(view: RunView) -> list[Form]:
 
 
 def _few_rows(value: Array) -> tuple[int | None, float]:
-    """An lr that is logged now and then: back at its largest value after a decay."""
+    """Look at an lr that is logged now and then: back at its largest value after a decay."""
     top = float(np.nanmax(value))
     for row in range(2, value.size):
         before = value[row - 1]

@@ -59,7 +59,7 @@ def detect(view: RunView) -> list[Form]:
 
 
 def _moves(r: Array) -> Array:
-    """Median of the three bins from a place on less the median of the three that end two bins before it; 0 at the start."""
+    """Median of three bins from a place on less that of the three that end two bins before it; 0 at the start."""
     three = moving_median(r, 1)
     out = np.zeros(r.size)
     out[5:-1] = three[6:] - three[2 : r.size - 4]
@@ -67,7 +67,7 @@ def _moves(r: Array) -> Array:
 
 
 def _move(view: RunView, last: int) -> Form | None:
-    """A step that stays, seen in how the level moves: smaller than the spread of levels between runs."""
+    """Look for a step that stays, seen in how the level moves: smaller than the spread of levels between runs."""
     z, r = view.z.get(MOVE), view.r[Role.LOSS]
     hit = episode(z[:last], view.limit(MOVE), _PERSIST, 1) if z is not None else None
     if z is None or hit is None or hit[0] <= 3 or last - hit[1] < 4:

@@ -18,7 +18,7 @@ _LEAST, _OVER = 4, 1.5
 
 
 def halvings(run: PreparedRun) -> NDArray[np.int64]:
-    """Steps at which the logged loss scale fell to two thirds or less of the row before."""
+    """Return the steps at which the logged loss scale fell to two thirds or less of the row before."""
     series = run.by_role.get(Role.LOSS_SCALE)
     if series is None or series.value.size < 2:
         return np.empty(0, np.int64)

@@ -34,7 +34,7 @@ def detect(view: RunView) -> list[Form]:
 
 
 def _slow_start(view: RunView, form: Form) -> Form | None:
-    """Updates that are too small from the first steps on, with a loss that tends to lag, are one plateau seen twice."""
+    """Join updates too small from the first steps on with a loss that tends to lag: one plateau seen twice."""
     z, r = view.z.get(Role.LOSS), view.r.get(Role.LOSS)
     if z is None or r is None or form.z > 0 or not form.measures.get("from_start"):
         return None
@@ -115,15 +115,15 @@ def _kind(
     """Tell a constant factor (a matter of logging) from an explosion, by what else moved."""
     others = [(Role.UPDATE_RATIO, 0.15), (Role.LOSS, 0.03)]
     calm = all(
-        abs(middle(view.r[o], a + 1, a + 5) - middle(view.r[o], a - 6, a - 1)) < limit for o,
-        limit in others if o in view.r
+        abs(middle(view.r[o], a + 1, a + 5) - middle(view.r[o], a - 6, a - 1)) < limit
+        for o, limit in others
+        if o in view.r
     )
     loss = view.r.get(Role.LOSS)
     if loss is not None:
         ends = loss[np.isfinite(loss)]
-        calm = calm and abs(
-            middle(ends, ends.size - max(3, ends.size // 10), ends.size) - middle(loss, a - 6, a - 1)
-        ) < _LOSS_CALM
+        late_loss = middle(ends, ends.size - max(3, ends.size // 10), ends.size)
+        calm = calm and abs(late_loss - middle(loss, a - 6, a - 1)) < _LOSS_CALM
     layers = [o for o in view.r if o.startswith(Role.LAYER_GRAD_NORM)]
     calm = calm and all(abs(middle(view.r[o], a + 1, a + 6) - middle(view.r[o], a - 7, a - 1)) < 0.35 for o in layers)
     if abs(jump) > 0.4 and abs(late - jump) < 0.35 * abs(jump) and calm and sudden:

@@ -35,7 +35,8 @@ def detect(view: RunView) -> list[Form]:
             continue
         lo, hi = (int(x) for x in np.searchsorted(step, [view.axis.edges[a], view.axis.edges[b]]))
         regular, share, lag1 = _regular(e, lo, hi)
-        progress = middle(view.r[Role.LOSS], a, b) < -0.05 if view.has_cohort and Role.LOSS in view.r else _falls(view, lo, hi)
+        beside = view.has_cohort and Role.LOSS in view.r
+        progress = middle(view.r[Role.LOSS], a, b) < -0.05 if beside else _falls(view, lo, hi)
         forced = _driven(view, a, b)
         if forced is None and (not regular or progress):
             continue
@@ -48,8 +49,10 @@ def detect(view: RunView) -> list[Form]:
                 z=_z(view, a, b), p=view.p_level(NOISE + Role.LOSS, _z(view, a, b)), rank=4,
                 outcome=Outcome.ONGOING if b >= view.axis.bins - 1 else Outcome.RECOVERED,
                 evidence=(
-                    f"noise of the loss x {np.exp(larger):.2g}, "
-                    f"{share:.0%} of it in one spectral line, correlation of neighbouring rows {lag1:+.2f}",
+                    (
+                        f"noise of the loss x {np.exp(larger):.2g}, {share:.0%} of it in one spectral line, "
+                        f"correlation of neighbouring rows {lag1:+.2f}"
+                    ),
                 ),
                 measures={
                     "larger": larger, "share": share, "lag1": lag1,
@@ -66,14 +69,15 @@ def _driven(view: RunView, a: int, b: int) -> int | None:
     Swings that grow without bound have no period to be found; the lr tells what they are.
     """
     above, role, lr = lr_above(view), NOISE + Role.LOSS, view.run.by_role.get(Role.LR)
-    if above is None or lr is None or view.schedule is None or role not in view.r or b - a < max(3, view.axis.bins // 8):
+    if above is None or lr is None or view.schedule is None or role not in view.r:
+        return None
+    if b - a < max(3, view.axis.bins // 8):
         return None
     row = int(np.searchsorted(lr.step, above))
     jumped = lr.value[min(row, lr.value.size - 1)] > _LR_FACTOR * lr.value[max(0, row - 1)]
     late = int(np.searchsorted(lr.step, view.axis.edges[b] - 1))
-    stays = np.log(
-        max(lr.value[min(late, lr.value.size - 1)], 1e-300)
-    ) - np.interp(view.axis.edges[b], *view.schedule) > ABOVE
+    ends = np.log(max(lr.value[min(late, lr.value.size - 1)], 1e-300))
+    stays = ends - np.interp(view.axis.edges[b], *view.schedule) > ABOVE
     # the size of the noise is smoothed over some bins, so it rises on paper before it does
     near = view.axis.edges[max(0, a - 4)] <= above <= view.axis.edges[min(view.axis.bins, a + view.axis.bins // 6 + 2)]
     return above if jumped and stays and near and middle(view.r[role], a, b) > _GROWN else None
@@ -105,7 +109,7 @@ def _z(view: RunView, a: int, b: int) -> float:
 
 
 def _regular(e: Array, lo: int, hi: int) -> tuple[bool, float, float]:
-    """Best spectral share and lowest lag-1 correlation over windows of the stretch; regular when either passes in two."""
+    """Median spectral share and lag-1 correlation over windows of the stretch; regular when either passes in half."""
     window = max(_MIN_WINDOW, (hi - lo) // 2)
     shares, lags = [], []
     for i in range(lo, max(lo + 1, hi - window + 1), max(1, window // 2)):

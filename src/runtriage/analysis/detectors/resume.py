@@ -60,7 +60,7 @@ def _epochs(view: RunView) -> Form | None:
 
 
 def _began_anew(view: RunView) -> Form | None:
-    """The loss is back at its initial level within one row, and falls from there like it did at the start."""
+    """Look for a loss that is back at its initial level within one row, and falls from there like it did at the start."""
     if Role.LOSS not in view.sketch.rows:
         return None
     step, value = view.sketch.rows[Role.LOSS]
@@ -95,7 +95,7 @@ def _began_anew(view: RunView) -> Form | None:
 
 
 def _weights_reset(view: RunView, before: int, after: int) -> bool:
-    """False when the log rules it out: a parameter norm that does not return, or an lr that is not reset."""
+    """Tell whether the log allows it: a parameter norm that does not return, or an lr that is not reset."""
     norm, lr = view.run.by_role.get(Role.PARAM_NORM), view.run.by_role.get(Role.LR)
     if norm is not None and norm.value.size > 10:
         at = int(np.clip(np.searchsorted(norm.step, after), 1, norm.value.size - 1))
@@ -119,7 +119,7 @@ def _coarse(value: Array, near: int) -> Array:
 
 
 def _forgot(view: RunView) -> Form | None:
-    """The update ratio jumps in one row at unchanged lr and norm, and decays: Adam's moments start from zero."""
+    """Look for an update ratio that jumps in one row at unchanged lr and norm, and decays: Adam's moments start from zero."""
     ratio = view.run.by_role.get(Role.UPDATE_RATIO)
     if ratio is None or ratio.value.size < 100:
         return None
@@ -137,7 +137,8 @@ def _forgot(view: RunView) -> Form | None:
         if skipped is not None and np.nansum(skipped[max(0, i - 3) : i + 2]) > 0:
             continue
         same_lr = lr is None or not np.isfinite(lr[i : i + 2]).all() or abs(lr[i + 1] - lr[i]) < _SAME_LR
-        same_norm = norm is None or not np.isfinite(norm[i + 1]) or norm[i + 1] - middle(norm, i - 30, i + 1) < _SAME_NORM
+        same_norm = norm is None or not np.isfinite(norm[i + 1])
+        same_norm = same_norm or norm[i + 1] - middle(norm, i - 30, i + 1) < _SAME_NORM
         decays = u[i + 1] - middle(u, i + 10, i + 40) > _DECAYS * d[i] and u[i + 2] - u[i] > 0.4 * d[i]
         if same_lr and same_norm and decays:
             return _form(

@@ -1,4 +1,4 @@
-"""What a run's own past cannot explain: all there is without a cohort, and with one what is harmful whatever the siblings did."""
+"""What a run's own past cannot explain: all there is without a cohort, and with one what harms in any company."""
 
 from __future__ import annotations
 
@@ -55,14 +55,14 @@ def _shift(view: RunView) -> Form | None:
             kind=FindingKind.STEP_UP, role=Role.LOSS, start=step, detected=step, peak=step, z=float(shift.z),
             p=SELF_CHANCE,
             outcome=Outcome.ONGOING, rank=14, explained_by=_explained(view, step),
-            evidence=(f"loss x {np.exp(shift.jump):.3g} at step {step} and stays, {shift.z:.1f} of its own standard deviations",),
+            evidence=(f"loss x {np.exp(shift.jump):.3g} at step {step} and stays, {shift.z:.1f} of its own sd",),
             measures={"jump": float(shift.jump), "final": float(shift.jump)},
         )
     return None
 
 
 def _excursion(view: RunView, least: float) -> Form | None:
-    """The first stretch of rows far above the lowest level reached before, against the noise just before it.
+    """Find the first stretch of rows far above the lowest level reached before, against the noise just before it.
 
     Lone rows are taken out by a median of three. What the stretch became in the end, and how fast it began, give its
     name.
@@ -184,7 +184,7 @@ def _short(step: np.ndarray, value: np.ndarray) -> list[Form]:
 
 
 def _explained(view: RunView, step: int) -> Explanation | None:
-    """An epoch boundary or an announced data switch at the place."""
+    """Look for an epoch boundary or an announced data switch at the place."""
     cadence = 1.0
     for role, why in ((Role.EPOCH, Explanation.EPOCH_BOUNDARY), (Role.DATA_SOURCE, Explanation.DATA_SWITCH)):
         series = view.run.by_role.get(role)
@@ -213,7 +213,7 @@ def _shared(view: RunView, form: Form) -> bool:
 
 
 def _every_epoch(view: RunView, step: Array, level: Array) -> Explanation | None:
-    """A level that repeats itself from epoch to epoch is the order of the data."""
+    """Tell whether the level repeats itself from epoch to epoch: that is the order of the data."""
     epoch = view.run.by_role.get(Role.EPOCH)
     if epoch is None or epoch.step.size < 2:
         return None

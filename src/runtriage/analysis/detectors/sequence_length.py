@@ -13,7 +13,7 @@ _STEADY = 0.02
 
 
 def detect(view: RunView) -> list[Form]:
-    """Report a sequence length that changes by a fifth or more at once and stays changed, when it was constant before."""
+    """Report a sequence length, constant before, that changes by a fifth or more at once and stays changed."""
     series = view.run.by_role.get(Role.SEQ_LEN)
     r = view.r.get(Role.SEQ_LEN)
     if series is None or series.value.size < 40 or r is None:

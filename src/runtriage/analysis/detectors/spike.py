@@ -19,7 +19,7 @@ _SHARED_Z = 8.0
 _SHARED_LOOK = 12
 
 LONE_INDEX = 3.0
-"""Tail index taken for lone rows, however light the cohort's tail looks: batches too rare for a cohort to hold one are heavy-tailed.
+"""Tail index taken for lone rows, however light the cohort's tail looks: batches too rare for a cohort are heavy-tailed.
 
 A lone row that is remarkable only by the measured tail is told without an alarm.
 """
@@ -45,7 +45,7 @@ def detect(view: RunView) -> list[Form]:
 
 
 def _shared(view: RunView, role: str, kind: FindingKind) -> Form | None:
-    """The largest excursion that most siblings have at the same step: told, so that nobody wonders, and explained."""
+    """Look for the largest excursion that most siblings have at the same step: told, so that nobody wonders, and explained."""
     channel = f"{role}/1"
     held = [e for e in view.events.get(role, []) if e.size]
     if channel not in view.raw.z or len(held) < 2:
@@ -66,7 +66,10 @@ def _shared(view: RunView, role: str, kind: FindingKind) -> Form | None:
         z=float(z[top]), p=1.0, outcome=Outcome.RECOVERED, explained_by=Explanation.SHARED_BATCH, rank=30,
         evidence=(
             f"{role} x {np.exp(e[top]):.3g} at step {int(step[top])}, {z[top]:.1f} local standard deviations",
-            f"{shared_steps(held, float(step[top]), 1.5 * cadence)} of {len(held)} siblings have the same excursion at this step",
+            (
+                f"{shared_steps(held, float(step[top]), 1.5 * cadence)} of {len(held)} siblings "
+                "have the same excursion at this step"
+            ),
             f"shared excursions at steps {', '.join(map(str, places[:6]))}",
         ),
         measures={"rise": float(e[top]), "recurs": float(len(places))},

@@ -45,8 +45,11 @@ def detect(view: RunView) -> list[Form]:
             z=extreme,
             p=view.p_level(VAL_GAP, extreme), outcome=Outcome.ONGOING, rank=5,
             evidence=(
-                f"validation over training loss x {np.exp(np.nanmax(gap[a:])):.3g} against the cohort's, z {extreme:.1f}",
-                f"training x {np.exp(middle(train, a, last)):.3g}, validation x {np.exp(_ending(val, late)):.3g} of the cohort's",
+                f"validation over training x {np.exp(np.nanmax(gap[a:])):.3g} against the cohort's, z {extreme:.1f}",
+                (
+                    f"training x {np.exp(middle(train, a, last)):.3g}, "
+                    f"validation x {np.exp(_ending(val, late)):.3g} of the cohort's"
+                ),
             ),
             measures={"gap": float(np.nanmax(gap[a:])), "from_start": float(b <= 2), "train": middle(train, a, last)},
         )
@@ -59,7 +62,7 @@ def _ending(values: np.ndarray, count: int) -> float:
 
 
 def _switch(view: RunView) -> Form | None:
-    """Validation leaves the cohort within one of its own intervals, and training goes below: the data were exchanged."""
+    """Look for validation that leaves the cohort within one interval while training goes below: exchanged data."""
     val = view.run.by_role.get(Role.VAL_LOSS)
     if val is None or Role.VAL_LOSS not in view.z:
         return None
@@ -98,7 +101,10 @@ def _switch(view: RunView) -> Form | None:
         outcome=Outcome.ONGOING, rank=5,
         explained_by=Explanation.DATA_SWITCH if data_switch_near(view, start) else None,
         evidence=(
-            f"validation leaves the cohort by x {np.exp(jump):.3g} in one step while training goes x {np.exp(train):.3g} below it",
+            (
+                f"validation leaves the cohort by x {np.exp(jump):.3g} in one step "
+                f"while training goes x {np.exp(train):.3g} below it"
+            ),
         ),
         measures={"val_jump": jump, "final": train},
     )
