@@ -63,7 +63,7 @@ def derive(run: PreparedRun, edges: Array, level: Mapping[str, Array]) -> dict[s
     """
     out: dict[str, Array] = {}
     names = [role for role in level if role.startswith(_LAYER)]
-    if len(names) >= 2:  # noqa: PLR2004  with two, one is against the other
+    if len(names) >= 2:  # with two, one is against the other
         table = np.array([level[name] for name in names])
         for i, name in enumerate(names):
             out[BALANCE + name.removeprefix(_LAYER)] = table[i] - nan_median(np.delete(table, i, axis=0), 0)

@@ -192,7 +192,7 @@ CAUSES: Mapping[FindingKind, tuple[tuple[CauseId, float, tuple[Clue, ...]], ...]
         ),
         (
             CauseId.LOGGING_SCOPE_CHANGED, 0.5,
-            (Clue(measure="late", ratio=3.0, text="the norm changes by a constant {x:.2f} log units, the loss does not"),),
+            (Clue(measure="late", ratio=3.0, text="the norm changes by a constant {x:.2f} log units alone"),),
         ),
     ),
     FindingKind.BASELINE_DRIFT: (

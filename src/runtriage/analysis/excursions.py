@@ -217,7 +217,20 @@ def _averaged(unit: Array, width: int) -> Array:
 
 
 def block_max(step: Array, z: Array, edges: Array) -> Array:
-    """Largest value per bin, shape (B,); 0 where there is no row."""
+    """Find the largest value per bin.
+
+    Parameters
+    ----------
+    step, z
+        Rows, shape (n,) each, steps rising.
+    edges
+        Shape (B + 1,).
+
+    Returns
+    -------
+    ndarray
+        Shape (B,); 0 where there is no row.
+    """
     at = np.searchsorted(step, edges)
     out = np.zeros(edges.size - 1)
     some = np.flatnonzero(np.diff(at) > 0)
@@ -227,5 +240,13 @@ def block_max(step: Array, z: Array, edges: Array) -> Array:
 
 
 def shared_steps(events: list[NDArray[np.int64]], step: float, tolerance: float) -> int:
-    """Count the members with one of their largest excursions within ``tolerance`` of a step."""
+    """Count the members with one of their largest excursions near a step.
+
+    Parameters
+    ----------
+    events
+        Steps of each member's largest excursions.
+    step, tolerance
+        Where, and how far off still counts.
+    """
     return sum(bool(e.size) and bool((np.abs(e - step) <= tolerance).any()) for e in events)

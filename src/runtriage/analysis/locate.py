@@ -91,14 +91,42 @@ def ramp_start(t: Array, y: Array) -> float:
 
 
 def middle(values: Array, start: int, stop: int) -> float:
-    """Median of the finite values in a clipped half-open range; 0.0 where there is none."""
+    """Take the median of the finite values in a range.
+
+    Parameters
+    ----------
+    values
+        Shape (n,).
+    start, stop
+        Half-open; clipped to the array.
+
+    Returns
+    -------
+    float
+        0.0 where there is no finite value.
+    """
     part = values[max(0, start) : max(0, stop)]
     part = part[np.isfinite(part)]
     return median(part) if part.size else 0.0
 
 
 def episode(z: Array, limit: float, length: int, sign: int) -> tuple[int, int] | None:
-    """First stretch of at least ``length`` bins whose z passes ``limit`` on one side; half-open bins, or None."""
+    """Find the first stretch of at least ``length`` bins whose z passes ``limit`` on one side.
+
+    Parameters
+    ----------
+    z
+        Per bin, shape (B,); NaN passes nothing.
+    limit, length
+        Size and least number of bins in a row.
+    sign
+        1 for upwards, -1 for downwards.
+
+    Returns
+    -------
+    tuple of int or None
+        Half-open bins.
+    """
     hot = np.nan_to_num(z * sign) > limit
     edges = np.flatnonzero(np.diff(np.concatenate([[False], hot, [False]]).astype(np.int8)))
     for a, b in zip(edges[::2], edges[1::2], strict=True):

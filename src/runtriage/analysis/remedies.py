@@ -18,7 +18,7 @@ class Remedy:
 
 REMEDIES: Mapping[CauseId, Remedy] = {
     CauseId.BAD_BATCH: Remedy(
-        ("Replay from the last checkpoint with the same batch: the spike must come back; with the batch skipped it must not.",
+        ("Replay from the last checkpoint with the same batch, then without: the spike must come back, then not.",
          "Look at the samples of the step: length, empty or garbled text, label range, source."),
         ("Filter the offending samples, or skip the step; keep gradient clipping on.",),
     ),
@@ -98,7 +98,7 @@ REMEDIES: Mapping[CauseId, Remedy] = {
         ("Nothing if it is done; otherwise a larger model or more data.",),
     ),
     CauseId.CLIP_TOO_LOW: Remedy(
-        ("Log the norm before clipping and the share of clipped steps; compare the configured limit with the cohort's.",),
+        ("Log the norm before clipping and the share of clipped steps; compare the limit with the cohort's.",),
         ("Raise the clip value to about the 90 % point of the healthy norm.",),
     ),
     CauseId.CLIPPING_HIDES_EXPLOSION: Remedy(

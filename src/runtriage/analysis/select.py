@@ -55,7 +55,8 @@ def _roots(forms: list[Form], span: float) -> list[Form]:
     root = min(near, key=lambda f: (f.rank, f.detected))
     if root.outcome == Outcome.RECOVERED:
         # a level that had long begun to move is not what a passing spike left behind
-        root = min((f for f in near if f.kind == FindingKind.BASELINE_DRIFT and f.start < root.start - together), key=lambda f: (f.rank, f.detected), default=root)
+        older = [f for f in near if f.kind == FindingKind.BASELINE_DRIFT and f.start < root.start - together]
+        root = min(older, key=lambda f: (f.rank, f.detected), default=root)
     others = [f for f in forms if f is not root]
     out = [_with_consequences(root, [f for f in others if f.detected <= root.detected + 4 * together])]
     if root.outcome == Outcome.RECOVERED:

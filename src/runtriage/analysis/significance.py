@@ -1,4 +1,4 @@
-"""Decide what a proposed break is worth: how noisy is a jump of this width here, is it sharp, does it last?
+"""What a proposed break is worth: how noisy a jump of this width is here, whether it is sharp, whether it lasts.
 
 No noise model is assumed. :func:`measure_noise` looks at the very statistic that will be tested, the gap between a
 line fitted left and a line fitted right of a place, everywhere along the curve, and takes its robust spread over all

@@ -12,6 +12,7 @@ u(q)    warped place: half linear, half logarithmic, finer at the start
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 import numpy as np
 
@@ -188,7 +189,7 @@ def _uneven(value: Array, at: np.ndarray) -> tuple[Array, Array, Array, np.ndarr
     """Quartiles per bin when a few bins hold nearly all rows, so that a padded table would not fit."""
     rows = np.full((at.size - 1, 3), np.nan)
     finite = np.zeros(at.size - 1, dtype=np.intp)
-    for i, (a, b) in enumerate(zip(at[:-1], at[1:], strict=True)):
+    for i, (a, b) in enumerate(pairwise(at)):
         part = value[a:b][np.isfinite(value[a:b])]
         finite[i] = part.size
         if part.size:

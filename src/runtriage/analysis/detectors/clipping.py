@@ -102,8 +102,12 @@ def _fires_always(view: RunView) -> Form | None:
             continue
         return _form(
             view, a, _since(view, a), float(np.nanmax(z[a:b])),
-            (f"clipping fires on nearly every row, on {1 / (1 + np.exp(-middle(centre, a, b))):.0%} of the cohort's; "
-             f"norm x {np.exp(middle(norm, a, b)):.2g}",),
+            (
+                (
+                    f"clipping fires on nearly every row, on {1 / (1 + np.exp(-middle(centre, a, b))):.0%} "
+                    f"of the cohort's; norm x {np.exp(middle(norm, a, b)):.2g}"
+                ),
+            ),
             {"explodes": middle(norm, a, b), "from_start": float(a <= 2)}, rank=13,
         )
     return None

@@ -41,7 +41,7 @@ def _layer(view: RunView, role: str) -> Form | None:
     if a <= 2:
         if middle(r, 0, 5) > _DEAD:
             return None
-        return _form(view, FindingKind.VANISHING_GRADIENT, name, int(view.axis.edges[0]), a, extreme, depth, 11)
+        return _form(view, FindingKind.VANISHING_GRADIENT, name, int(view.axis.edges[0]), a, extreme, depth)
     others = [
         abs(middle(view.r[o], a + 2, view.axis.bins))
         for o in view.r
@@ -57,14 +57,15 @@ def _layer(view: RunView, role: str) -> Form | None:
         residual = value - np.interp(step, view.axis.mid[known], view.centre[role][known])
         lo, hi = np.searchsorted(step, [view.axis.edges[max(0, a - 5)], view.axis.edges[min(view.axis.bins, a + 5)]])
         start = int(step[min(locate(residual, int(lo), int(hi)).index, step.size - 1)])
-    return _form(view, FindingKind.LAYER_IMBALANCE, name, start, a, extreme, depth, 12)
+    return _form(view, FindingKind.LAYER_IMBALANCE, name, start, a, extreme, depth)
 
 
-def _form(view: RunView, kind: FindingKind, role: str, start: int, a: int, z: float, depth: float, rank: int) -> Form:
+def _form(view: RunView, kind: FindingKind, role: str, start: int, a: int, z: float, depth: float) -> Form:
     layer = role.partition("/")[2]
     return Form(
         kind=kind, role=role, start=start, detected=max(start, int(view.axis.edges[a])), peak=int(view.axis.mid[a]),
-        z=z, p=view.p_level(BALANCE + layer, z), outcome=Outcome.ONGOING, rank=rank,
+        z=z, p=view.p_level(BALANCE + layer, z), outcome=Outcome.ONGOING,
+        rank=11 if kind == FindingKind.VANISHING_GRADIENT else 12,
         evidence=(
             (
                 f"{layer}: grad norm x {np.exp(depth):.2g} against the other layers, "

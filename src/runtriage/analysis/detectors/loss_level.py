@@ -85,8 +85,10 @@ def _move(view: RunView, last: int) -> Form | None:
         detected=max(change.step, int(view.axis.edges[at])), peak=change.step,
         z=extreme, p=view.p_level(MOVE, extreme), outcome=Outcome.ONGOING, explained_by=explained, rank=14,
         evidence=(
-            f"the level of the loss moves x {np.exp(after - before):.3g} against {view.members} runs of the same config within a few bins, "
-            f"z {extreme:.1f}, and stays",
+            (
+                f"the level of the loss moves x {np.exp(after - before):.3g} against {view.members} runs "
+                f"of the same config within a few bins, z {extreme:.1f}, and stays"
+            ),
         ),
         measures={"jump": after - before, "final": late - before, "norm_jump": change.norm_jump},
     )

@@ -55,8 +55,10 @@ def detect(view: RunView) -> list[Form]:
             detected=int(at[min(first + limit - 1, at.size - 1)]),
             peak=int(at[ends[first] - 1]), z=float(count), p=1e-4, outcome=Outcome.ONGOING, rank=2,
             evidence=(
-                f"the loss scale of {before:g} is halved {count} times within {window:.0f} steps; "
-                f"the cohort's busiest such stretch has {max(members, default=0)}",
+                (
+                    f"the loss scale of {before:g} is halved {count} times within {window:.0f} steps; "
+                    f"the cohort's busiest such stretch has {max(members, default=0)}"
+                ),
             ),
             measures={"halvings": float(count)},
         )

@@ -8,7 +8,7 @@ import numpy as np
 
 from runtriage.analysis.context import lr_ratio
 from runtriage.analysis.form import DRIFT_RANK, Form, RunView, rows_against_centre
-from runtriage.analysis.locate import Onset, episode, locate, middle, ramp_start
+from runtriage.analysis.locate import episode, locate, middle, ramp_start
 from runtriage.analysis.order_stats import moving_mean, runs_true
 from runtriage.model.vocab import FindingKind, Outcome, Role
 
@@ -100,7 +100,10 @@ def _moved(view: RunView, role: str) -> Form | None:
             view, a, jump, late, start, sudden=abs(middle(rows, k, k + 5) - middle(rows, k - 8, k)) > 0.6 * abs(late)
         )
     if kind == FindingKind.BASELINE_DRIFT:
-        start = int(edges[0]) if a <= 2 else _drift_start(view, role, a, last, onset, jump, late, start)
+        if a <= 2:
+            start = int(edges[0])
+        elif not (onset.is_step and abs(jump) > 0.5 * abs(late)):
+            start = _drift_start(view, role, a, last, start)
     return Form(
         kind=kind, role=role, start=start, detected=max(start, int(edges[a])), peak=int(view.axis.mid[a]), z=extreme,
         p=view.p_level(role, extreme), outcome=outcome, rank=rank,
@@ -133,11 +136,8 @@ def _kind(
     return FindingKind.BASELINE_DRIFT, DRIFT_RANK, Outcome.ONGOING, start
 
 
-def _drift_start(
-    view: RunView, role: str, a: int, last: int, onset: Onset, jump: float, late: float, start: int
-) -> int:
-    if onset.is_step and abs(jump) > 0.5 * abs(late):
-        return start
+def _drift_start(view: RunView, role: str, a: int, last: int, start: int) -> int:
+    """Go back along a ramp to where it began; never later than where the rows place the change."""
     reach = max(0, a - int(0.35 * view.axis.bins))
     return min(start, int(ramp_start(view.axis.mid[reach:last], moving_mean(view.r[role], 1)[reach:last])))
 

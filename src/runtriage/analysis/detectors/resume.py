@@ -60,7 +60,7 @@ def _epochs(view: RunView) -> Form | None:
 
 
 def _began_anew(view: RunView) -> Form | None:
-    """Look for a loss that is back at its initial level within one row, and falls from there like it did at the start."""
+    """Look for a loss back at its initial level within one row, that falls from there like it did at the start."""
     if Role.LOSS not in view.sketch.rows:
         return None
     step, value = view.sketch.rows[Role.LOSS]
@@ -87,8 +87,10 @@ def _began_anew(view: RunView) -> Form | None:
         if after - before > _ANEW * (initial - before) and after - later > 0.5 * fell > 0.1 and later - before > 0.1:
             return _form(
                 Role.LOSS, int(step[row + 1]), float("inf"),
-                f"loss x {np.exp(value[row + 1] - before):.3g} in one row, back to where the run began (x {np.exp(value[row + 1] - initial):.2g} "
-                "of its initial value)",
+                (
+                    f"loss x {np.exp(value[row + 1] - before):.3g} in one row, back to where the run began "
+                    f"(x {np.exp(value[row + 1] - initial):.2g} of its initial value)"
+                ),
                 {"began_anew": float(value[row + 1] - initial), "jump": float(value[row + 1] - before)},
             )
     return None
@@ -119,7 +121,7 @@ def _coarse(value: Array, near: int) -> Array:
 
 
 def _forgot(view: RunView) -> Form | None:
-    """Look for an update ratio that jumps in one row at unchanged lr and norm, and decays: Adam's moments start from zero."""
+    """Look for an update ratio that jumps at unchanged lr and norm, and decays: Adam's moments start from zero."""
     ratio = view.run.by_role.get(Role.UPDATE_RATIO)
     if ratio is None or ratio.value.size < 100:
         return None
@@ -166,6 +168,5 @@ def _aligned(run: PreparedRun, role: str, to: Series, *, log: bool = True) -> Ar
 def _form(role: str, step: int, z: float, evidence: str, measures: dict[str, float]) -> Form:
     return Form(
         kind=FindingKind.RESUME_DISCONTINUITY, role=role, start=step, detected=step, peak=step, z=z, p=1e-6,
-        outcome=Outcome.ONGOING,
-        rank=1, evidence=(evidence,), measures=measures,
+        outcome=Outcome.ONGOING, rank=1, evidence=(evidence,), measures=measures,
     )

@@ -40,8 +40,7 @@ def detect(view: RunView) -> list[Form]:
     step, value = view.sketch.rows[Role.LOSS]
     if np.isfinite(value).sum() < _SHORT:
         return _short(step, value)
-    found = [f for f in (_excursion(view, _LEAST_RISE), _shift(view)) if f is not None]
-    return found
+    return [f for f in (_excursion(view, _LEAST_RISE), _shift(view)) if f is not None]
 
 
 def _shift(view: RunView) -> Form | None:
@@ -113,8 +112,10 @@ def _excursion(view: RunView, least: float) -> Form | None:
         outcome=outcome,
         rank=12, explained_by=_explained(view, start) or _every_epoch(view, step, level),
         evidence=(
-            f"loss x {np.exp(top):.3g} above its own minimum, {top / max(float(before[first]), 1e-3):.0f} of the noise before it; "
-            f"x {np.exp(stays):.3g} at the end",
+            (
+                f"loss x {np.exp(top):.3g} above its own minimum, {top / max(float(before[first]), 1e-3):.0f} "
+                f"of the noise before it; x {np.exp(stays):.3g} at the end"
+            ),
         ),
         measures={"final": stays, "stays": stays, "rise": top, "jump": top if sharp else 0.0},
     )

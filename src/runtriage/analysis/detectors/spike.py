@@ -19,7 +19,7 @@ _SHARED_Z = 8.0
 _SHARED_LOOK = 12
 
 LONE_INDEX = 3.0
-"""Tail index taken for lone rows, however light the cohort's tail looks: batches too rare for a cohort are heavy-tailed.
+"""Tail index taken for lone rows, however light the cohort's tail looks: the rarest batches are heavy-tailed.
 
 A lone row that is remarkable only by the measured tail is told without an alarm.
 """
@@ -45,7 +45,7 @@ def detect(view: RunView) -> list[Form]:
 
 
 def _shared(view: RunView, role: str, kind: FindingKind) -> Form | None:
-    """Look for the largest excursion that most siblings have at the same step: told, so that nobody wonders, and explained."""
+    """Look for the largest excursion that most siblings share: told, so that nobody wonders, and explained."""
     channel = f"{role}/1"
     held = [e for e in view.events.get(role, []) if e.size]
     if channel not in view.raw.z or len(held) < 2:

@@ -8,7 +8,7 @@ from runtriage.analysis.context import data_switch_near
 from runtriage.analysis.derived import VAL_GAP
 from runtriage.analysis.form import Form, RunView, rows_against_centre
 from runtriage.analysis.locate import episode, middle
-from runtriage.analysis.order_stats import median
+from runtriage.analysis.order_stats import Array, median
 from runtriage.model.vocab import Explanation, FindingKind, Outcome, Role
 
 _PERSIST = 3
@@ -42,8 +42,7 @@ def detect(view: RunView) -> list[Form]:
     return [
         Form(
             kind=FindingKind.OVERFIT, role=Role.VAL_LOSS, start=start, detected=start, peak=int(view.axis.mid[a]),
-            z=extreme,
-            p=view.p_level(VAL_GAP, extreme), outcome=Outcome.ONGOING, rank=5,
+            z=extreme, p=view.p_level(VAL_GAP, extreme), outcome=Outcome.ONGOING, rank=5,
             evidence=(
                 f"validation over training x {np.exp(np.nanmax(gap[a:])):.3g} against the cohort's, z {extreme:.1f}",
                 (
@@ -56,9 +55,21 @@ def detect(view: RunView) -> list[Form]:
     ]
 
 
-def _ending(values: np.ndarray, count: int) -> float:
+def _ending(values: Array, count: int) -> float:
     good = values[np.isfinite(values)]
     return float(median(good[-count:])) if good.size else 0.0
+
+
+def _largest_move(off: Array) -> tuple[int | None, float, float]:
+    """Find the evaluation that leaves the three before it most, at once and for good: index, size, noise."""
+    moves = np.array([off[k] - median(off[k - 3 : k]) for k in range(3, off.size)])
+    noise = max(1.4826 * float(median(np.abs(np.diff(off)))), 0.004)
+    k = int(np.argmax(moves)) + 3
+    behind = off[k:]
+    final = float(median(behind[-max(2, behind.size // 2) :]) - median(off[max(0, k - 4) : k]))
+    jump = float(moves[k - 3])
+    stays = jump >= max(6 * noise, 0.04) and jump >= _AT_ONCE * final and final >= 0.5 * jump
+    return (k if stays else None), jump, noise
 
 
 def _switch(view: RunView) -> Form | None:
@@ -74,15 +85,8 @@ def _switch(view: RunView) -> Form | None:
     if good.sum() < 8 or known.sum() < 3:
         return None
     off = np.log(val.value[good]) - np.interp(step, view.axis.mid[known], centre[known])
-    moves = np.array([off[k] - median(off[max(0, k - 3) : k]) for k in range(3, off.size)])
-    noise = max(1.4826 * float(median(np.abs(np.diff(off)))), 0.004)
-    if not moves.size:
-        return None
-    k = int(np.argmax(moves)) + 3
-    behind = off[k:]
-    final = float(median(behind[-max(2, behind.size // 2) :]) - median(off[max(0, k - 4) : k]))
-    jump = float(moves[k - 3])
-    if jump < max(6 * noise, 0.04) or jump < _AT_ONCE * final or final < 0.5 * jump:
+    k, jump, noise = _largest_move(off)
+    if k is None:
         return None
     b = int(np.clip(np.searchsorted(view.axis.edges, step[k]) - 1, 0, view.axis.bins - 1))
     train = middle(view.r[Role.LOSS], b, view.axis.bins)
