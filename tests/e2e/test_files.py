@@ -250,3 +250,16 @@ def test_a_closed_pipe_is_no_error(mixed: str, tmp_path: Path) -> None:
         ["/bin/sh", "-c", command], cwd=tmp_path, capture_output=True, text=True, check=False, timeout=60
     )
     assert (done.stdout, "Error" in done.stderr, "Traceback" in done.stderr) == ('{"schema":', False, False)
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is always full")
+@pytest.mark.parametrize("words", [["--version"], ["sweep", DEMO, "--json", "-"], ["sweep", DEMO]], ids=str)
+def test_a_full_disk_is_said(words: list[str]) -> None:
+    """Where the output cannot be written, one line says so and the exit code is not 0."""
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "runtriage", *words], stdout=full, stderr=subprocess.PIPE, text=True, check=False,
+            timeout=60,
+        )
+    said = done.stderr.splitlines()
+    assert (done.returncode, len(said), "the output cannot be written" in said[0]) == (2, 1, True)

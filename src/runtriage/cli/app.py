@@ -2,16 +2,35 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
-from enum import StrEnum
 from typing import Annotated, Any
 
 import typer
 
 from runtriage import __version__
+from runtriage.cli.options import (
+    HELP_NAMES,
+    BaseOpt,
+    BudgetOpt,
+    DryOpt,
+    ExecutorOpt,
+    FailOpt,
+    HtmlOpt,
+    JsonOpt,
+    LimitOpt,
+    OnlyOpt,
+    PortOpt,
+    ReadersOpt,
+    RunArg,
+    ShowOpt,
+    SinceOpt,
+    SourceArg,
+    WriteOpt,
+)
+from runtriage.cli.rules_app import rules_app
 from runtriage.errors import RuntriageError
-from runtriage.model.vocab import RunState
 
 app = typer.Typer(
     name="runtriage",
@@ -24,81 +43,16 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
-    context_settings={"help_option_names": ["-h", "--help"]},
+    context_settings=HELP_NAMES,
 )
 marks_app = typer.Typer(
     help="Show or remove what runtriage wrote to a tracker.",
     no_args_is_help=True,
     rich_markup_mode=None,
-    context_settings={"help_option_names": ["-h", "--help"]},
+    context_settings=HELP_NAMES,
 )
 app.add_typer(marks_app, name="marks")
-rules_app = typer.Typer(
-    help="Derive alert rules from healthy runs, and see when they would have fired.",
-    no_args_is_help=True,
-    rich_markup_mode=None,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
 app.add_typer(rules_app, name="rules")
-
-
-class Threshold(StrEnum):
-    """Verdicts that ``--fail-on`` knows."""
-
-    WATCH = "watch"
-    SUSPICIOUS = "suspicious"
-    BROKEN = "broken"
-
-
-class Where(StrEnum):
-    """Where cohorts are analysed."""
-
-    SERIAL = "serial"
-    PROCESSES = "processes"
-
-
-SourceArg = Annotated[
-    str,
-    typer.Argument(
-        metavar="SOURCE",
-        help=(
-            "files:DIR, mlflow-local:DIR, wandb-local:DIR, mlflow://HOST:PORT/EXPERIMENT, mlflow:EXPERIMENT, "
-            "wandb://ENTITY/PROJECT"
-        ),
-    ),
-]
-JsonOpt = Annotated[
-    str | None, typer.Option("--json", metavar="FILE", help="Write one report a line to FILE, - for stdout.")
-]
-HtmlOpt = Annotated[str | None, typer.Option("--html", metavar="FILE", help="Write one self-contained page to FILE.")]
-FailOpt = Annotated[Threshold | None, typer.Option("--fail-on", help="Exit with 1 if a verdict is this bad or worse.")]
-BaseOpt = Annotated[
-    str | None, typer.Option("--baselines", metavar="FILE", help="Judge against baselines that `learn` wrote.")
-]
-WriteOpt = Annotated[
-    str | None, typer.Option(metavar="KINDS", help="Write back: tags,panel,view or all. Default: only read.")
-]
-PortOpt = Annotated[
-    int, typer.Option(min=0, max=65535, metavar="PORT", help="Port of the server; 0 takes a free one.")
-]
-ShowOpt = Annotated[bool, typer.Option("--show-settings", help="Say where each setting came from, and stop.")]
-RunArg = Annotated[
-    str, typer.Argument(metavar="SOURCE/RUN", help="Address of one run: the source's, a slash, the run's id or name.")
-]
-SinceOpt = Annotated[
-    str | None, typer.Option(metavar="WHEN", help="Only runs started since: a date (2026-11-30) or an age (12h, 7d).")
-]
-LimitOpt = Annotated[
-    int | None, typer.Option(min=1, metavar="N", help="At most so many runs, newest first where the source knows.")
-]
-OnlyOpt = Annotated[RunState | None, typer.Option(help="Only runs in this state.")]
-ReadersOpt = Annotated[int | None, typer.Option(min=1, metavar="N", help="Runs read at the same time.")]
-ExecutorOpt = Annotated[Where | None, typer.Option(help="Where cohorts are analysed.")]
-BudgetOpt = Annotated[
-    float | None, typer.Option(metavar="CHANCE", help="Chance that a healthy run is flagged (default 0.01).")
-]
-RulesArg = Annotated[str, typer.Argument(metavar="RULES", help="The file that `rules derive` wrote.")]
-DryOpt = Annotated[bool, typer.Option("--dry-run", help="Print what would be changed; change nothing.")]
 
 
 def _version(value: bool) -> None:
@@ -206,79 +160,6 @@ def marks_clear(source: SourceArg, dry_run: DryOpt = False) -> None:
     raise typer.Exit(clear(source, dry=dry_run))
 
 
-@rules_app.command("derive", epilog="Example: runtriage rules derive files:runs/good -o rules.yaml")
-def rules_derive(
-    source: SourceArg,
-    output: Annotated[str, typer.Option("-o", "--output", metavar="FILE", help="Where the rules go, - for stdout.")],
-    budget: Annotated[
-        float, typer.Option(metavar="RATE", help="False alarms a rule may raise per healthy run left out.")
-    ] = 0.02,
-    all_healthy: Annotated[
-        bool, typer.Option("--all-healthy", help="Take every run as an example instead of judging them first.")
-    ] = False,
-) -> None:
-    """Derive alert rules from the healthy runs of each config, with the false-alarm rate each was measured to have."""
-    from runtriage.cli.rules import run_derive
-
-    raise typer.Exit(run_derive(source, output, budget=budget, trusted=all_healthy, flags={}))
-
-
-@rules_app.command("test", epilog="Example: runtriage rules test rules.yaml files:runs/new --svg firings.svg")
-def rules_test(
-    rules: RulesArg,
-    source: SourceArg,
-    labels: Annotated[
-        str | None,
-        typer.Option(metavar="FILE", help="What is known: a JSON object a line with run_id, healthy and onset."),
-    ] = None,
-    svg: Annotated[str | None, typer.Option(metavar="FILE", help="Draw when the rules would have fired.")] = None,
-    compare: Annotated[
-        bool, typer.Option("--compare", help="Replay W&B's default z-score automation on the same runs too.")
-    ] = False,
-) -> None:
-    """Replay rules over runs: when each would have fired, on which healthy runs, how late on faulty ones."""
-    from runtriage.cli.rules_test import run_test
-
-    raise typer.Exit(run_test(rules, source, labels=labels, svg=svg, compare=compare, flags={}))
-
-
-class Target(StrEnum):
-    """Where alert rules can go."""
-
-    PROMETHEUS = "prometheus"
-
-
-ToOpt = Annotated[Target, typer.Option("--to", help="What the rules are compiled for.")]
-FolderOpt = Annotated[str, typer.Option("-o", "--output", metavar="DIR", help="Folder of the compiled files.")]
-ExporterOpt = Annotated[
-    str, typer.Option(metavar="HOST:PORT", help="Where Prometheus finds `runtriage serve`.")
-]
-
-
-@rules_app.command("plan", epilog="Example: runtriage rules plan rules.yaml --to prometheus -o prometheus")
-def rules_plan(rules: RulesArg, to: ToOpt, output: FolderOpt, exporter: ExporterOpt = "127.0.0.1:9187") -> None:  # noqa: ARG001  one target so far
-    """Print which compiled files differ from those there; change nothing."""
-    from runtriage.cli.rules_files import run_plan
-
-    raise typer.Exit(run_plan(rules, output, target=exporter))
-
-
-@rules_app.command("apply", epilog="Example: runtriage rules apply rules.yaml --to prometheus -o prometheus")
-def rules_apply(rules: RulesArg, to: ToOpt, output: FolderOpt, exporter: ExporterOpt = "127.0.0.1:9187") -> None:  # noqa: ARG001  one target so far
-    """Compile rules: a rule file, its promtool cases and a scrape configuration. Files of others are left alone."""
-    from runtriage.cli.rules_files import run_apply
-
-    raise typer.Exit(run_apply(rules, output, target=exporter))
-
-
-@rules_app.command("prune", epilog="Example: runtriage rules prune --to prometheus -o prometheus")
-def rules_prune(to: ToOpt, output: FolderOpt, dry_run: DryOpt = False) -> None:  # noqa: ARG001  one target so far
-    """Remove the compiled files from a folder, and nothing else."""
-    from runtriage.cli.rules_files import run_prune
-
-    raise typer.Exit(run_prune(output, dry=dry_run))
-
-
 @app.command(
     short_help="Prometheus exporter: verdicts, z-scores, firing rules.",
     epilog="Example: runtriage serve mlflow://127.0.0.1:5000/pretraining --rules rules.yaml",
@@ -333,9 +214,17 @@ def main(argv: list[str] | None = None) -> None:
         code = _run(argv)
         sys.stdout.flush()
     except BrokenPipeError:  # the reader has seen enough; the interpreter must not complain while flushing
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _silence_stdout()
         code = 0
+    except OSError as error:  # a full disk behind stdout shows when the last of it is flushed
+        _complain(f"the output cannot be written: {error.strerror}", "", "")
+        _silence_stdout()
+        code = 2
     sys.exit(code)
+
+
+def _silence_stdout() -> None:
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _run(argv: list[str] | None) -> int:
@@ -354,6 +243,9 @@ def _run(argv: list[str] | None) -> int:
             return shown
         if os.environ.get("RUNTRIAGE_DEBUG"):
             raise
+        if isinstance(error, OSError) and error.errno == errno.ENOSPC:
+            _complain("the output cannot be written: no space left", "", "")
+            return 2
         hint = "run again with `runtriage --debug …` and report what it shows"
         _complain(f"unexpected {type(error).__name__}: {error}", "", hint)
         return 2

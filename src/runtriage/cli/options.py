@@ -1,0 +1,71 @@
+"""Arguments and options that several commands share: what they are called and what their help says."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+
+from runtriage.model.vocab import RunState
+
+HELP_NAMES = {"help_option_names": ["-h", "--help"]}
+
+
+class Threshold(StrEnum):
+    """Verdicts that ``--fail-on`` knows."""
+
+    WATCH = "watch"
+    SUSPICIOUS = "suspicious"
+    BROKEN = "broken"
+
+
+class Where(StrEnum):
+    """Where cohorts are analysed."""
+
+    SERIAL = "serial"
+    PROCESSES = "processes"
+
+
+SourceArg = Annotated[
+    str,
+    typer.Argument(
+        metavar="SOURCE",
+        help=(
+            "files:DIR, mlflow-local:DIR, wandb-local:DIR, mlflow://HOST:PORT/EXPERIMENT, mlflow:EXPERIMENT, "
+            "wandb://ENTITY/PROJECT"
+        ),
+    ),
+]
+JsonOpt = Annotated[
+    str | None, typer.Option("--json", metavar="FILE", help="Write one report a line to FILE, - for stdout.")
+]
+HtmlOpt = Annotated[str | None, typer.Option("--html", metavar="FILE", help="Write one self-contained page to FILE.")]
+FailOpt = Annotated[Threshold | None, typer.Option("--fail-on", help="Exit with 1 if a verdict is this bad or worse.")]
+BaseOpt = Annotated[
+    str | None, typer.Option("--baselines", metavar="FILE", help="Judge against baselines that `learn` wrote.")
+]
+WriteOpt = Annotated[
+    str | None, typer.Option(metavar="KINDS", help="Write back: tags,panel,view or all. Default: only read.")
+]
+PortOpt = Annotated[
+    int, typer.Option(min=0, max=65535, metavar="PORT", help="Port of the server; 0 takes a free one.")
+]
+ShowOpt = Annotated[bool, typer.Option("--show-settings", help="Say where each setting came from, and stop.")]
+RunArg = Annotated[
+    str, typer.Argument(metavar="SOURCE/RUN", help="Address of one run: the source's, a slash, the run's id or name.")
+]
+SinceOpt = Annotated[
+    str | None, typer.Option(metavar="WHEN", help="Only runs started since: a date (2026-11-30) or an age (12h, 7d).")
+]
+LimitOpt = Annotated[
+    int | None, typer.Option(min=1, metavar="N", help="At most so many runs, newest first where the source knows.")
+]
+OnlyOpt = Annotated[RunState | None, typer.Option(help="Only runs in this state.")]
+ReadersOpt = Annotated[int | None, typer.Option(min=1, metavar="N", help="Runs read at the same time.")]
+ExecutorOpt = Annotated[Where | None, typer.Option(help="Where cohorts are analysed.")]
+BudgetOpt = Annotated[
+    float | None, typer.Option(metavar="CHANCE", help="Chance that a healthy run is flagged (default 0.01).")
+]
+RulesArg = Annotated[str, typer.Argument(metavar="RULES", help="The file that `rules derive` wrote.")]
+DryOpt = Annotated[bool, typer.Option("--dry-run", help="Print what would be changed; change nothing.")]
