@@ -39,15 +39,15 @@ def data_switches(run: PreparedRun) -> tuple[float, ...]:
 
 
 def lr_ratio(view: RunView) -> float:
-    """Median log ratio of the early lr to the cohort's schedule; 0.0 when either is not known."""
+    """Median log ratio of the early lr to the cohort's schedule; NaN when either is not known."""
     lr = view.run.by_role.get(Role.LR)
     if lr is None or view.schedule is None:
-        return 0.0
+        return float("nan")
     n = max(20, lr.value.size // 20)
     step, value = lr.step[:n].astype(np.float64), lr.value[:n]
     good = np.isfinite(value) & (value > 0)
     if not good.any():
-        return 0.0
+        return float("nan")
     return float(median(np.log(value[good]) - np.interp(step[good], *view.schedule)))
 
 
