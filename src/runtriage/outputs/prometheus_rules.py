@@ -90,7 +90,8 @@ def _trust(rule: AlertRule) -> str:
 def _own_alerts() -> list[dict[str, Any]]:
     return [
         {
-            "alert": "RuntriageVerdict", "expr": f"runtriage_run_verdict >= {_SUSPICIOUS} and on (run, config) runtriage_run_running == 1",
+            "alert": "RuntriageVerdict",
+            "expr": f"runtriage_run_verdict >= {_SUSPICIOUS} and on (run, config) runtriage_run_running == 1",
             "labels": {"severity": "warning"},
             "annotations": {"summary": "Run {{ $labels.run }} is judged suspicious or broken."},
         },
@@ -124,7 +125,7 @@ def _case(rule: AlertRule) -> dict[str, Any]:
         quiet, loud = 1, 3
     fired = {
         "exp_labels": {"run": _HOSTILE, "rule": rule.id, "severity": str(rule.severity)}
-        | ({"config": rule.config} if rule.config else {}),
+        | ({"config": _flat(rule.config)} if rule.config else {}),
         "exp_annotations": {key: _expanded(text) for key, text in _annotations(rule).items()},
     }
     return _asked(rule.id, _name(rule), series, [(quiet, []), (loud, [fired])])
@@ -180,8 +181,7 @@ def _name(rule: AlertRule) -> str:
 
 def _literal(text: str) -> str:
     """Return text from outside for a place where Prometheus expands templates: a template itself says the braces."""
-    flat = "".join(c if c.isprintable() else "?" for c in text)
-    return flat.replace("{{", '{{ "{{" }}')
+    return _flat(text).replace("{{", '{{ "{{" }}')
 
 
 def _expanded(text: str) -> str:
@@ -194,8 +194,12 @@ def _series(name: str, labels: dict[str, str]) -> str:
 
 
 def _quoted(text: str) -> str:
-    flat = "".join(c if c.isprintable() else "?" for c in text)
-    return '"' + flat.replace("\\", "\\\\").replace('"', '\\"') + '"'
+    return '"' + _flat(text).replace("\\", "\\\\").replace('"', '\\"') + '"'
+
+
+def _flat(text: str) -> str:
+    """Return text on one line, as the exporter spells it in labels."""
+    return "".join(c if c.isprintable() else "?" for c in text)
 
 
 def _yaml(content: Any) -> str:
