@@ -189,7 +189,7 @@ def fit_tail(members: list[Array], own: Array) -> Tail:
     ranked = np.maximum(values[first - 1 : last], 0.5)
     x = np.log(np.arange(first, first + ranked.size))
     x -= x.mean()
-    slope = -(x @ np.log(ranked)) / max(float(x @ x), 1e-12)
+    slope = -float(x @ np.log(ranked)) / max(float(x @ x), 1e-12)
     return Tail(
         anchor=max(float(ranked[0]), 2.5), rate=first / runs, index=float(np.clip(1.0 / max(slope, 1e-3), 2.0, 10.0))
     )

@@ -90,4 +90,4 @@ def _errors(template: Array, y: Array, weight: Array, scale: tuple[float, float]
     if scale is not None:
         factor = np.clip(factor, *scale)
     residual = v[None, :] - factor[:, None] * x
-    return (residual * residual) @ weight
+    return np.asarray((residual * residual) @ weight, np.float64)

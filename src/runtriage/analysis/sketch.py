@@ -87,7 +87,7 @@ class Sketch:
 
 def warp(q: Array) -> Array:
     """Map place in training to the warped axis, 0 to 0 and 1 to 1."""
-    return 0.5 * q + 0.5 * np.log1p(_WARP * q) / np.log1p(_WARP)
+    return np.asarray(0.5 * q + 0.5 * np.log1p(_WARP * q) / np.log1p(_WARP), np.float64)
 
 
 def make_axis(runs: list[PreparedRun]) -> Axis:

@@ -25,17 +25,17 @@ class _Condition(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     """What all conditions share: the key that tells them apart, and that unknown keys are mistakes."""
 
 
-class NonFinite(_Condition, tag="non_finite"):
+class NonFinite(_Condition, frozen=True, tag="non_finite"):
     """The value is NaN or infinite."""
 
 
-class Above(_Condition, tag="above"):
+class Above(_Condition, frozen=True, tag="above"):
     """The value is larger than a limit, in the metric's own units."""
 
     value: float
 
 
-class Below(_Condition, tag="below"):
+class Below(_Condition, frozen=True, tag="below"):
     """The value is smaller than a limit, in the metric's own units."""
 
     value: float
@@ -57,7 +57,7 @@ class Knot(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     high: Positive | None = None
 
 
-class OutsideBand(_Condition, tag="outside_band"):
+class OutsideBand(_Condition, frozen=True, tag="outside_band"):
     """The median of the last ``window`` points is outside the cohort's band; says nothing before or behind the knots.
 
     Attributes
@@ -72,45 +72,45 @@ class OutsideBand(_Condition, tag="outside_band"):
     knots: Annotated[tuple[Knot, ...], msgspec.Meta(min_length=2)]
 
 
-class Jump(_Condition, tag="jump"):
+class Jump(_Condition, frozen=True, tag="jump"):
     """The value is more than ``factor`` times the median of the ``window`` points before it."""
 
     window: Window
     factor: Factor
 
 
-class Drop(_Condition, tag="drop"):
+class Drop(_Condition, frozen=True, tag="drop"):
     """The value is less than the largest of the ``window`` points before it divided by ``factor``."""
 
     window: Window
     factor: Factor
 
 
-class OverBest(_Condition, tag="over_best"):
+class OverBest(_Condition, frozen=True, tag="over_best"):
     """The value is more than ``factor`` times the smallest so far."""
 
     factor: Factor
 
 
-class ShareAbove(_Condition, tag="share_above"):
+class ShareAbove(_Condition, frozen=True, tag="share_above"):
     """Among the last ``window`` points, more than ``share`` are larger than one half (a flag that is on)."""
 
     window: Window
     share: Share
 
 
-class ZScore(_Condition, tag="z_score"):
+class ZScore(_Condition, frozen=True, tag="z_score"):
     """The value is more than ``limit`` standard deviations from the mean of the ``window`` points before it."""
 
     window: Window
     limit: Positive
 
 
-class Backwards(_Condition, tag="backwards"):
+class Backwards(_Condition, frozen=True, tag="backwards"):
     """The step of a row is smaller than that of a row logged before it."""
 
 
-class Stalled(_Condition, tag="stalled"):
+class Stalled(_Condition, frozen=True, tag="stalled"):
     """No further point for so many seconds while the run should be running."""
 
     seconds: Positive

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from runtriage.analysis.context import ABOVE, lr_above
 from runtriage.analysis.form import Form, RunView
@@ -83,16 +84,17 @@ def _driven(view: RunView, a: int, b: int) -> int | None:
     return above if jumped and stays and near and middle(view.r[role], a, b) > _GROWN else None
 
 
-def _noisy_bins(view: RunView) -> np.ndarray:
+def _noisy_bins(view: RunView) -> NDArray[np.bool_]:
     role = NOISE + Role.LOSS
     if view.has_cohort and role in view.z:
-        return (np.nan_to_num(view.z[role]) > view.limit(role)) & (np.nan_to_num(view.r[role]) > _LARGER)
+        beyond = np.nan_to_num(view.z[role]) > view.limit(role)
+        return np.asarray(beyond & (np.nan_to_num(view.r[role]) > _LARGER))
     own = view.sketch.level.get(role)
     if own is None or not np.isfinite(own).any():
         return np.zeros(view.axis.bins, dtype=bool)
     third = own[: max(3, own.size // 3)]
     past = np.nanmedian(third) if np.isfinite(third).any() else np.nan
-    return np.nan_to_num(own - max(float(past), np.log(0.025))) > np.log(2.5)
+    return np.asarray(np.nan_to_num(own - max(float(past), np.log(0.025))) > np.log(2.5))
 
 
 def _size(view: RunView, a: int, b: int) -> float:

@@ -133,14 +133,14 @@ def _forgot(view: RunView) -> Form | None:
     skipped = _aligned(view.run, Role.SKIPPED_STEPS, ratio, log=False)
     with np.errstate(invalid="ignore"):
         candidates = np.flatnonzero(d > np.maximum(_UPDATE_SD * sd, _UPDATE_JUMP))
-    for i in candidates:
+    for i in map(int, candidates):
         if i < max(10, u.size // 40) or i + 40 >= u.size:
             continue
         if skipped is not None and np.nansum(skipped[max(0, i - 3) : i + 2]) > 0:
             continue
         same_lr = lr is None or not np.isfinite(lr[i : i + 2]).all() or abs(lr[i + 1] - lr[i]) < _SAME_LR
-        same_norm = norm is None or not np.isfinite(norm[i + 1])
-        same_norm = same_norm or norm[i + 1] - middle(norm, i - 30, i + 1) < _SAME_NORM
+        known_norm = norm is not None and np.isfinite(norm[i + 1])
+        same_norm = norm is None or not known_norm or norm[i + 1] - middle(norm, i - 30, i + 1) < _SAME_NORM
         decays = u[i + 1] - middle(u, i + 10, i + 40) > _DECAYS * d[i] and u[i + 2] - u[i] > 0.4 * d[i]
         if same_lr and same_norm and decays:
             return _form(
