@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import signal
 import subprocess
+import sys
+import time
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -106,3 +109,15 @@ def test_clearing_without_the_right_to_ends_with_3(cli: Cli, faults: FaultServer
     faults.script("runs/delete-tag", DENIED)
     done = cli("marks", "clear", address(faults))
     assert (done.returncode, "may not do this" in done.stderr) == (3, True)
+
+
+def test_an_interrupt_ends_a_waiting_sweep_in_one_line(faults: FaultServer) -> None:
+    """Ctrl-C while a slow server makes it wait: one line, exit code 130, no traceback."""
+    faults.script("runs/search", Answer(delay=20))
+    command = [sys.executable, "-m", "runtriage", "sweep", address(faults)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        while not faults.count("runs/search"):
+            time.sleep(0.05)
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=15)
+    assert (process.returncode, out, err.strip()) == (130, "", "runtriage: interrupted")
