@@ -136,3 +136,11 @@ def jumps_off(schedule: tuple[Array, Array], step: Array, value: Array) -> tuple
         ):
             return int(i) + 1, float(change[i])
     return None, 0.0
+
+
+def attention_rise(view: RunView, a: int) -> float:
+    """Largest rise of the attention logits over the cohort's in the bins that follow."""
+    r = view.r.get(Role.ATTENTION_LOGIT)
+    if r is None or not np.isfinite(r[a:]).any():
+        return 0.0
+    return float(np.nanmax(r[a:]))

@@ -64,6 +64,10 @@ _FROM_START = Clue(measure="from_start", low=0.5, ratio=2.0, text="it is there f
 _ATTENTION = Clue(
     measure="attention", low=0.4, ratio=8.0, text="attention logits rise {x:.2f} log units over the cohort's"
 )
+_LASTS_SAME_LR = Clue(
+    measure="final", low=0.3, ratio=2.0, text="the loss settles {x:.2f} log units up instead of coming back or running away"
+)
+_ATTENTION_GROWS = Clue(measure="attention", low=1.0, ratio=4.0, text="and keep growing")
 _NORM_JUMPS = Clue(measure="norm_jump", low=0.4, ratio=2.0, text="the grad norm jumps with it, by {x:.2f} log units")
 _NORM_CALM = Clue(
     measure="norm_jump", high=0.2, ratio=1.5, text="the grad norm does not move with it ({x:+.2f} log units)"
@@ -98,8 +102,9 @@ CAUSES: Mapping[FindingKind, tuple[tuple[CauseId, float, tuple[Clue, ...]], ...]
     FindingKind.LOSS_SPIKE: (
         (CauseId.BAD_BATCH, 0.4, (_ALONE, _WITH_NORM, _ONCE)),
         (CauseId.LR_TOO_LARGE, 0.25, (_OFTEN, _STAYS, _GROWS_AHEAD)),
-        (CauseId.NUMERICAL_OVERFLOW, 0.2, ()),
-        (CauseId.ATTENTION_LOGIT_GROWTH, 0.15, (_GROWS_AHEAD, _ATTENTION)),
+        (CauseId.NUMERICAL_OVERFLOW, 0.15, ()),
+        (CauseId.DATA_SWITCH, 0.12, (_STAYS, _LASTS_SAME_LR)),
+        (CauseId.ATTENTION_LOGIT_GROWTH, 0.13, (_GROWS_AHEAD, _ATTENTION, _ATTENTION_GROWS)),
     ),
     FindingKind.GRAD_SPIKE: (
         (CauseId.BAD_BATCH, 0.3, (_ONCE, _WITH_NORM)),
@@ -108,13 +113,13 @@ CAUSES: Mapping[FindingKind, tuple[tuple[CauseId, float, tuple[Clue, ...]], ...]
             (Clue(measure="late", low=1.0, ratio=3.0, text="the norm stays {x:.2f} log units up"), _OFTEN)
         ),
         (CauseId.LAYER_FAULT, 0.2, ()),
-        (CauseId.ATTENTION_LOGIT_GROWTH, 0.1, (_ATTENTION,)),
+        (CauseId.ATTENTION_LOGIT_GROWTH, 0.1, (_ATTENTION, _ATTENTION_GROWS)),
         (CauseId.WEIGHT_GROWTH, 0.1, ()),
     ),
     FindingKind.DIVERGENCE: (
         (CauseId.LR_TOO_LARGE, 0.4, (_HIGH_LR, _NORM_JUMPS)),
         (CauseId.WEIGHT_GROWTH, 0.25, (_SAME_LR,)),
-        (CauseId.ATTENTION_LOGIT_GROWTH, 0.15, (_ATTENTION,)),
+        (CauseId.ATTENTION_LOGIT_GROWTH, 0.15, (_ATTENTION, _ATTENTION_GROWS)),
         (CauseId.MISLABELLED_DATA, 0.1, (_NORM_CALM,)),
         (CauseId.DATA_SWITCH, 0.1, ()),
     ),
@@ -141,6 +146,7 @@ CAUSES: Mapping[FindingKind, tuple[tuple[CauseId, float, tuple[Clue, ...]], ...]
         (CauseId.BAD_INITIALISATION, 0.1, (_FROM_START,)),
         (CauseId.CAPACITY_OR_DONE, 0.15, ()),
         (CauseId.REPEATED_DATA, 0.1, ()),
+        (CauseId.ATTENTION_LOGIT_GROWTH, 0.03, (_ATTENTION, _ATTENTION_GROWS)),
     ),
     FindingKind.VANISHING_GRADIENT: (
         (CauseId.BAD_INITIALISATION, 0.35, (_FROM_START,)),
@@ -198,7 +204,7 @@ CAUSES: Mapping[FindingKind, tuple[tuple[CauseId, float, tuple[Clue, ...]], ...]
     FindingKind.BASELINE_DRIFT: (
         (CauseId.WEIGHT_GROWTH, 0.35, ()),
         (CauseId.DATA_SWITCH, 0.3, ()),
-        (CauseId.ATTENTION_LOGIT_GROWTH, 0.15, (_ATTENTION,)),
+        (CauseId.ATTENTION_LOGIT_GROWTH, 0.15, (_ATTENTION, _ATTENTION_GROWS)),
         (CauseId.UNKNOWN, 0.2, ()),
     ),
 }

@@ -6,10 +6,15 @@ are written with one sort each. Missing entries are NaN and sort last.
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 Array = NDArray[np.float64]
+
+_PARTITION_FROM = 400
+"""Length from which a partition is faster than a whole sort."""
 
 
 def median(values: ArrayLike) -> float:
@@ -18,10 +23,15 @@ def median(values: ArrayLike) -> float:
     numpy's own takes some 40 microseconds before it looks at the first value, which some hundred calls per run make the
     better part of a triage.
     """
-    ordered = np.sort(np.asarray(values), axis=None)
+    ordered = np.array(values).ravel()
     n = ordered.size
     if not n:
         return float("nan")
+    if n > _PARTITION_FROM:
+        ordered.partition(n // 2)
+        high = ordered[n // 2]
+        return float(high if n % 2 else 0.5 * (ordered[: n // 2].max() + high))
+    ordered.sort()
     return float(ordered[n // 2] if n % 2 else 0.5 * (ordered[n // 2 - 1] + ordered[n // 2]))
 
 
@@ -35,8 +45,27 @@ def nan_median(values: Array, axis: int) -> Array:
     axis
         The axis that disappears.
     """
-    ordered = np.sort(np.moveaxis(values, axis, -1), axis=-1)
-    return sorted_quantile(ordered, np.isfinite(ordered).sum(axis=-1), 0.5)
+    ordered = _sorted_last(values, axis)
+    return sorted_quantile(ordered, _finite_count(ordered), 0.5)
+
+
+def _sorted_last(values: Array, axis: int) -> Array:
+    """Copy with ``axis`` moved to the end and sorted along it."""
+    last = values.ndim - 1
+    if axis in {-1, last}:
+        ordered = np.array(values, order="C")
+    else:
+        axis %= values.ndim
+        ordered = np.array(values.transpose(*(i for i in range(last + 1) if i != axis), axis), order="C")
+    ordered.sort(axis=-1)
+    return ordered
+
+
+def _finite_count(ordered: Array) -> NDArray[np.intp]:
+    """Finite entries per sorted row; the ends of the rows tell whether any is missing at all."""
+    if not ordered.shape[-1] or np.isfinite(ordered[..., -1]).all():
+        return np.full(ordered.shape[:-1], ordered.shape[-1], dtype=np.intp)
+    return np.asarray(np.isfinite(ordered).sum(axis=-1))
 
 
 def nan_mean(values: Array) -> Array:
@@ -58,12 +87,15 @@ def sorted_quantile(ordered: Array, count: NDArray[np.intp], q: float) -> Array:
     q
         Between 0 and 1.
     """
-    at = q * np.maximum(count - 1, 0)
+    top = np.maximum(count - 1, 0)
+    at = q * top
     low = at.astype(np.intp)
-    high = np.minimum(low + 1, np.maximum(count - 1, 0))
-    a = np.take_along_axis(ordered, low[..., None], axis=-1)[..., 0]
-    b = np.take_along_axis(ordered, high[..., None], axis=-1)[..., 0]
-    return a + (at - low) * (b - a)
+    high = np.minimum(low + 1, top)
+    first = np.arange(count.size).reshape(count.shape) * ordered.shape[-1]
+    flat = ordered.reshape(-1)
+    a = flat.take(first + low)
+    b = flat.take(first + high)
+    return np.asarray(a + (at - low) * (b - a))
 
 
 def shortest_half(values: Array, axis: int) -> tuple[Array, Array]:
@@ -81,28 +113,38 @@ def shortest_half(values: Array, axis: int) -> tuple[Array, Array]:
     ----------
     Andrews et al. (1972), Robust Estimates of Location, the "shorth"; Grübel (1988), Annals of Statistics 16, 619-628.
     """
-    ordered = np.sort(np.moveaxis(values, axis, -1), axis=-1)
-    m = ordered.shape[-1]
-    count = np.isfinite(ordered).sum(axis=-1)
-    half = np.minimum(count // 2 + 1, np.maximum(count, 1))
-    start = np.arange(m)
-    stop = start + half[..., None] - 1
-    valid = stop < count[..., None]
-    filled = np.where(np.isfinite(ordered), ordered, 0.0)
-    widths = np.where(valid, np.take_along_axis(filled, np.minimum(stop, m - 1), axis=-1) - filled, np.inf)
-    best = widths.argmin(axis=-1)
-    total = np.concatenate([np.zeros((*filled.shape[:-1], 1)), np.cumsum(filled, axis=-1)], axis=-1)
-    upper = np.take_along_axis(total, np.minimum(best + half, m)[..., None], axis=-1)[..., 0]
-    lower = np.take_along_axis(total, best[..., None], axis=-1)[..., 0]
-    some = count > 0
-    centre = np.where(some, (upper - lower) / half, np.nan)
-    width = np.where(some, np.take_along_axis(widths, best[..., None], axis=-1)[..., 0], np.nan)
-    return centre, width
+    ordered = _sorted_last(values, axis)
+    shape, m = ordered.shape[:-1], ordered.shape[-1]
+    rows = ordered.reshape(-1, m)
+    count = _finite_count(rows)
+    centre, width = np.full(len(rows), np.nan), np.full(len(rows), np.nan)
+    sizes = np.flatnonzero(np.bincount(count))
+    for size in sizes[sizes > 0].tolist():
+        # rows with equally many entries at once; nearly always there is one such group
+        chosen = slice(None) if sizes.size == 1 else np.flatnonzero(count == size)
+        centre[chosen], width[chosen] = _shortest_half_of(rows[chosen, :size])
+    return centre.reshape(shape), width.reshape(shape)
+
+
+def _shortest_half_of(ordered: Array) -> tuple[Array, Array]:
+    """Mean and width of the shortest half of sorted rows without missing entries, shape (n, size)."""
+    n, size = ordered.shape
+    half = size // 2 + 1
+    widths = ordered[:, half - 1 :] - ordered[:, : size - half + 1]
+    best = widths.argmin(axis=1)
+    total = np.zeros((n, size + 1))
+    np.cumsum(ordered, axis=1, out=total[:, 1:])
+    first = np.arange(n) * (size + 1) + best
+    flat = total.reshape(-1)
+    width = widths.reshape(-1).take(np.arange(n) * widths.shape[1] + best)
+    return (flat.take(first + half) - flat.take(first)) / half, width
 
 
 def moving_mean(values: Array, half_width: int) -> Array:
     """Mean of the finite entries within ``half_width`` places along the last axis; NaN where there is none."""
     good = np.isfinite(values)
+    if good.all():
+        return _windowed(values, half_width) / _window_sizes(values.shape[-1], half_width)
     total = _windowed(np.where(good, values, 0.0), half_width)
     count = _windowed(good.astype(np.float64), half_width)
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -110,18 +152,53 @@ def moving_mean(values: Array, half_width: int) -> Array:
 
 
 def _windowed(values: Array, half_width: int) -> Array:
+    """Sum within ``half_width`` places along the last axis."""
     m = values.shape[-1]
-    total = np.concatenate([np.zeros((*values.shape[:-1], 1)), np.cumsum(values, axis=-1)], axis=-1)
+    reach = min(half_width, m)
+    total = np.empty((*values.shape[:-1], m + 1 + 2 * reach))
+    total[..., : reach + 1] = 0.0
+    np.cumsum(values, axis=-1, out=total[..., reach + 1 : reach + 1 + m])
+    total[..., reach + 1 + m :] = total[..., reach + m : reach + m + 1]
+    return np.asarray(total[..., 2 * reach + 1 :] - total[..., :m])
+
+
+@lru_cache(maxsize=64)
+def _window_sizes(m: int, half_width: int) -> Array:
+    """Places within ``half_width`` of each of ``m`` places, as float64."""
     at = np.arange(m)
-    return total[..., np.minimum(at + half_width + 1, m)] - total[..., np.maximum(at - half_width, 0)]
+    sizes = (np.minimum(at + half_width + 1, m) - np.maximum(at - half_width, 0)).astype(np.float64)
+    sizes.flags.writeable = False
+    return sizes
 
 
 def moving_median(values: Array, half_width: int) -> Array:
     """Median of the finite entries within ``half_width`` places along the last axis (short axes: bins, not rows)."""
-    pad = [(0, 0)] * (values.ndim - 1) + [(half_width, half_width)]
-    padded = np.pad(values, pad, constant_values=np.nan)
-    windows = np.lib.stride_tricks.sliding_window_view(padded, 2 * half_width + 1, axis=-1)
-    return nan_median(np.asarray(windows), -1)
+    m, width = values.shape[-1], 2 * half_width + 1
+    if m <= width or not np.isfinite(values).all():
+        return nan_median(_windows(_padded(values, half_width), width), -1)
+    out = np.empty(values.shape)
+    inner = np.array(_windows(values, width))
+    inner.sort(axis=-1)
+    out[..., half_width : m - half_width] = inner[..., half_width]
+    # only windows at the ends are cut short
+    out[..., :half_width] = nan_median(_windows(_padded(values[..., : width - 1], half_width), width), -1)[..., :half_width]
+    tail = nan_median(_windows(_padded(values[..., m - width + 1 :], half_width), width), -1)
+    out[..., m - half_width :] = tail[..., half_width:]
+    return out
+
+
+def _padded(values: Array, half_width: int) -> Array:
+    """Copy with ``half_width`` missing places on either side."""
+    out = np.full((*values.shape[:-1], values.shape[-1] + 2 * half_width), np.nan)
+    out[..., half_width : half_width + values.shape[-1]] = values
+    return out
+
+
+def _windows(values: Array, width: int) -> Array:
+    """View of all windows along the last axis, shape (..., m - width + 1, width), without numpy's own checks."""
+    values = np.ascontiguousarray(values)
+    shape = (*values.shape[:-1], values.shape[-1] - width + 1, width)
+    return np.ndarray(shape, values.dtype, values, strides=(*values.strides, values.itemsize))
 
 
 def runs_true(mask: NDArray[np.bool_]) -> list[tuple[int, int]]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from runtriage.analysis.context import data_switch_near, lr_above, lr_ratio
+from runtriage.analysis.context import attention_rise, data_switch_near, lr_above, lr_ratio
 from runtriage.analysis.derived import MOVE
 from runtriage.analysis.form import DRIFT_RANK, Form, RunView, rows_against_centre
 from runtriage.analysis.locate import episode, locate, middle, ramp_start
@@ -182,7 +182,7 @@ def _upward(view: RunView, change: _Change, hot: tuple[int, int], last: int) -> 
         ),
         measures={
             "jump": change.jump, "final": change.final, "rise": change.rise, "norm_jump": change.norm_jump,
-            "from_start": float(early), "lr_ratio": lr_ratio(view), "is_step": float(change.is_step),
+            "from_start": float(early), "lr_ratio": lr_ratio(view), "attention": attention_rise(view, change.bin), "is_step": float(change.is_step),
         },
     )
 
@@ -194,7 +194,7 @@ def _by_shape(view: RunView, change: _Change, last: int) -> tuple[FindingKind, i
     sharp = change.is_step and change.jump > 0.5 * change.final and change.jump > 0
     name = shape.name if shape is not None else ("step" if sharp else "rise")
     above = lr_above(view)
-    if above is not None and above <= change.detected:
+    if above is not None and above <= max(change.detected, change.step):
         if sharp and abs(change.step - above) < 0.03 * view.axis.span:
             return FindingKind.LOSS_SPIKE, 8, change.step
         return FindingKind.DIVERGENCE, 9, min(change.step, above)

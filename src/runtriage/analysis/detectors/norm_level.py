@@ -6,7 +6,7 @@ import dataclasses
 
 import numpy as np
 
-from runtriage.analysis.context import lr_ratio
+from runtriage.analysis.context import attention_rise, lr_ratio
 from runtriage.analysis.form import DRIFT_RANK, Form, RunView, rows_against_centre
 from runtriage.analysis.locate import episode, locate, middle, ramp_start
 from runtriage.analysis.order_stats import moving_mean, runs_true
@@ -108,7 +108,7 @@ def _moved(view: RunView, role: str) -> Form | None:
         kind=kind, role=role, start=start, detected=max(start, int(edges[a])), peak=int(view.axis.mid[a]), z=extreme,
         p=view.p_level(role, extreme), outcome=outcome, rank=rank,
         evidence=(f"{role} x {np.exp(late):.3g} against {view.members} runs of the same config, z {extreme:.1f}",),
-        measures={"jump": jump, "late": late, "from_start": float(a <= 2), "attention": _attention(view, a)},
+        measures={"jump": jump, "late": late, "from_start": float(a <= 2), "attention": attention_rise(view, a)},
     )
 
 
@@ -140,11 +140,3 @@ def _drift_start(view: RunView, role: str, a: int, last: int, start: int) -> int
     """Go back along a ramp to where it began; never later than where the rows place the change."""
     reach = max(0, a - int(0.35 * view.axis.bins))
     return min(start, int(ramp_start(view.axis.mid[reach:last], moving_mean(view.r[role], 1)[reach:last])))
-
-
-def _attention(view: RunView, a: int) -> float:
-    """Largest rise of the attention logits over the cohort's in the bins that follow."""
-    r = view.r.get(Role.ATTENTION_LOGIT)
-    if r is None or not np.isfinite(r[a:]).any():
-        return 0.0
-    return float(np.nanmax(r[a:]))

@@ -205,7 +205,8 @@ def _explained(view: RunView, step: int) -> Explanation | None:
 def _shared(view: RunView, form: Form) -> bool:
     """Tell whether at least half of the siblings have one of their largest excursions at the same place."""
     events = view.events.get(Role.LOSS, [])
-    reach = 0.005 * view.axis.span
+    step = view.own.step.get(f"{Role.LOSS}/1", np.empty(0))
+    reach = 3.0 * float(median(np.diff(step))) if step.size > 1 else 1.0
     near = sum(
         bool(e.size) and bool((np.abs(e - form.start) <= reach).any() or (np.abs(e - form.peak) <= reach).any())
         for e in events
