@@ -32,6 +32,9 @@ from runtriage.cli.options import (
 from runtriage.cli.rules_app import rules_app
 from runtriage.errors import RuntriageError
 
+INTERRUPTED = 130
+"""Exit code after Ctrl-C, as shells have it."""
+
 app = typer.Typer(
     name="runtriage",
     help="Tell whether training runs are healthy, what is wrong if not, why probably, and how to check.",
@@ -230,12 +233,14 @@ def _silence_stdout() -> None:
 def _run(argv: list[str] | None) -> int:
     try:
         code = app(args=argv, prog_name="runtriage", standalone_mode=False)
+        if code == INTERRUPTED:  # typer swallows Ctrl-C and returns this
+            raise KeyboardInterrupt
     except RuntriageError as error:
         _complain(error.message, error.where, error.hint)
         return error.exit_code
     except (KeyboardInterrupt, typer.Abort):
         sys.stderr.write("\nruntriage: interrupted\n")
-        return 130
+        return INTERRUPTED
     except BrokenPipeError:
         raise
     except Exception as error:  # the outermost boundary
