@@ -233,14 +233,11 @@ def _silence_stdout() -> None:
 def _run(argv: list[str] | None) -> int:
     try:
         code = app(args=argv, prog_name="runtriage", standalone_mode=False)
-        if code == INTERRUPTED:  # typer swallows Ctrl-C and returns this
-            raise KeyboardInterrupt
     except RuntriageError as error:
         _complain(error.message, error.where, error.hint)
         return error.exit_code
     except (KeyboardInterrupt, typer.Abort):
-        sys.stderr.write("\nruntriage: interrupted\n")
-        return INTERRUPTED
+        code = INTERRUPTED  # typer makes the same of a Ctrl-C that it catches itself
     except BrokenPipeError:
         raise
     except Exception as error:  # the outermost boundary
@@ -254,6 +251,8 @@ def _run(argv: list[str] | None) -> int:
         hint = "run again with `runtriage --debug …` and report what it shows"
         _complain(f"unexpected {type(error).__name__}: {error}", "", hint)
         return 2
+    if code == INTERRUPTED:
+        sys.stderr.write("\nruntriage: interrupted\n")
     return code if isinstance(code, int) else 0
 
 
