@@ -20,6 +20,7 @@ from runtriage.analysis.departure import Departures, departures
 from runtriage.analysis.derived import CLIP_TOP, CLIPPED_SHARE, MOVE, VAL_GAP
 from runtriage.analysis.detectors import (
     clipping,
+    gaps,
     layers,
     learning_rate,
     loss_level,
@@ -36,21 +37,22 @@ from runtriage.analysis.detectors import (
 )
 from runtriage.analysis.excursions import JOINT, NOISE_FLOOR, WIDTHS, Excursions, Tail, excursions, fit_tail
 from runtriage.analysis.form import Form, RunView
-from runtriage.analysis.order_stats import Array, nan_median
-from runtriage.analysis.paired import Rows, rows_of, share_order, subtract
+from runtriage.analysis.members import Members, Trust, events_of, left_out, schedule_rows, usable
+from runtriage.analysis.order_stats import Array
+from runtriage.analysis.paired import rows_of, share_order, subtract
 from runtriage.analysis.schedule import phases
 from runtriage.analysis.select import select
 from runtriage.analysis.sketch import NOISE, Axis, Sketch, make_axis, sketch
 from runtriage.model.baseline import Baseline, Member
 from runtriage.model.report import Phase
 from runtriage.model.series import PreparedRun, Series
-from runtriage.model.vocab import Outcome, Role
+from runtriage.model.vocab import Role
 
 DETECTORS: tuple[Callable[[RunView], list[Form]], ...] = (
     non_finite.detect, resume.detect, loss_scale.detect, learning_rate.detect, warmup.detect, validation.detect,
     sequence_length.detect, clipping.detect, layers.detect, spike.detect, loss_level.detect, norm_level.detect,
     oscillation.detect,
-    self_level.detect,
+    self_level.detect, gaps.detect,
 )
 """Every detector; they look at the same view and know nothing of each other."""
 
@@ -63,13 +65,9 @@ FLOOR: dict[str, float] = {
 
 _DEFAULT_FLOOR = 0.1
 _ROUNDS = 3
-_EVENTS = 12
-_EVENT_Z = 5.0
 _LEVEL_SHARE, _SPIKE_SHARE = 0.5, 0.4
-_MIN_TRUSTED = 0.05
 _LEAST_TRUSTED = 0.25
 _LEAST_COHORT = 3
-_SAME = 0.01
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -108,14 +106,14 @@ def compare(runs: Sequence[PreparedRun], baseline: Baseline | None, budget: floa
     )
     sketches = [sketch(r, axis) for r in runs]
     if baseline is not None:
-        return _round(runs, sketches, axis, _Members.learned(baseline), None, budget)
-    table = _Members.among(runs, sketches)
+        return _round(runs, sketches, axis, Members.learned(baseline), None, budget)
+    table = Members.among(runs, sketches)
     result = _round(runs, sketches, axis, table, None, budget)
     before = None
     for _ in range(_ROUNDS - 1):
         if len(runs) < _LEAST_COHORT:
             break
-        trust = _Trust.after(result)
+        trust = Trust.after(axis, [c.forms for c in result])
         if before is not None and trust.same_as(before):
             break
         result, before = _round(runs, sketches, axis, table, trust, budget), trust
@@ -130,22 +128,23 @@ def to_members(runs: Sequence[PreparedRun], compared: Sequence[Compared]) -> tup
     members, excluded
         Ids of runs of which too little is left are in ``excluded``.
     """
-    members, excluded = [], []
+    members: list[Member] = []
+    excluded: list[str] = []
     if not runs:
         return members, excluded
-    trust = _Trust.after(compared)
+    trust = Trust.after(compared[0].view.axis, [c.forms for c in compared])
     for i, (run, c) in enumerate(zip(runs, compared, strict=True)):
         level, peak = trust.level[i], trust.peak[i]
         if level.mean() < _LEAST_TRUSTED:
             excluded.append(run.info.id)
             continue
-        lr = _schedule_rows(run)
+        lr = schedule_rows(run)
         members.append(
             Member(
                 run_id=run.info.id,
                 level={k: np.where(level, v, np.nan) for k, v in c.view.sketch.level.items()},
                 peak={k: np.where(peak, v, 0.0) for k, v in c.view.own.peak.items()},
-                event=_events(run, c.view.own),
+                event=events_of(run, c.view.own),
                 rows={
                     **({Role.LR.value: lr} if lr is not None else {}), **(rows_of(c.view.raw) if c.view.paired else {})
                 },
@@ -154,101 +153,57 @@ def to_members(runs: Sequence[PreparedRun], compared: Sequence[Compared]) -> tup
     return members, excluded
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Trust:
-    """What of each run may serve the others: masks (R, B) for levels and for the sizes of excursions."""
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Beside:
+    """One round of a comparison: everything that the views of its runs share."""
 
-    level: NDArray[np.bool_]
-    peak: NDArray[np.bool_]
+    axis: Axis
+    table: Members
+    moved: Departures | None
+    roles: list[str]
+    use: NDArray[np.bool_]
+    counts: NDArray[np.intp]
+    paired: list[bool]
+    schedule: tuple[Array, Array] | None
+    budget: float
 
-    @classmethod
-    def after(cls, compared: Sequence[Compared]) -> _Trust:
-        """Distrust a run from its first lasting form on; a recovered one costs levels only, for as long as it lasted.
-
-        Excursions that recovered stay in the tail: a cohort in which healthy runs spike now and then must know it.
-        """
-        axis = compared[0].view.axis
-        level = np.ones((len(compared), axis.bins), dtype=bool)
-        peak = level.copy()
-        for i, c in enumerate(compared):
-            for form in c.forms:
-                if form.explained_by is not None or form.mild:
-                    continue
-                if form.outcome == Outcome.RECOVERED:
-                    end = (form.end if form.end is not None else form.peak) + _MIN_TRUSTED * axis.span
-                    level[i, (axis.edges[1:] > form.start) & (axis.edges[:-1] <= end)] = False
-                    continue
-                early = form.start <= axis.edges[0] + _MIN_TRUSTED * axis.span
-                behind = axis.edges[1:] > (axis.edges[0] if early else form.start)
-                level[i, behind] = False
-                peak[i, behind] = False
-        return cls(level, peak)
-
-    def same_as(self, other: _Trust) -> bool:
-        """Tell whether nothing changed that matters: an onset may move by a bin or so."""
-        return float((self.level != other.level).mean()) < _SAME and float((self.peak != other.peak).mean()) < _SAME
-
-
-class _Members:
-    """The members' tables, in one layout for learned and for live cohorts."""
-
-    def __init__(
-        self, ids: list[str], levels: list[dict[str, Array]], schedule_rows: list[tuple[Array, Array] | None]
-    ) -> None:
-        self.ids = ids
-        self.levels = levels
-        self.roles = sorted({role for level in levels for role in level})
-        self.schedule_rows = schedule_rows
-        self.peaks: list[dict[str, Array]] = [{} for _ in ids]
-        self.events: list[dict[str, NDArray[np.int64]]] = [{} for _ in ids]
-        self.residuals: list[dict[str, Rows]] = [{} for _ in ids]
-        self.same_order: dict[str, bool] = {}
-        self.memory: dict[str, dict[str, object]] = {}
-        self.live = True
-
-    @classmethod
-    def among(cls, runs: Sequence[PreparedRun], sketches: list[Sketch]) -> _Members:
-        return cls([r.info.id for r in runs], [s.level for s in sketches], [_schedule_rows(r) for r in runs])
-
-    @classmethod
-    def learned(cls, baseline: Baseline) -> _Members:
-        members = baseline.members
-        out = cls(
-            [m.run_id for m in members], [dict(m.level) for m in members], [m.rows.get(Role.LR) for m in members]
+    def view(self, i: int, run: PreparedRun, sketched: Sketch, own: Excursions, raw: Excursions) -> RunView:
+        """Lay run ``i`` beside the others."""
+        count = int(self.counts[i])
+        has = self.moved is not None and count >= 2
+        others = [j for j in range(len(self.table.ids)) if self.use[i, j].any()]
+        moved = self.moved if has else None
+        z, r, centre, sd = ({}, {}, {}, {}) if moved is None else (
+            _by_role(values[i], self.roles) for values in (moved.z, moved.r, moved.centre, moved.sd)
         )
-        out.peaks = [dict(m.peak) for m in members]
-        out.events = [{k: np.asarray(v) for k, v in m.event.items()} for m in members]
-        out.residuals = [{k: rows for k, rows in m.rows.items() if k in NOISE_FLOOR} for m in members]
-        out.live = False
-        return out
-
-    def stack(self, roles: list[str], bins: int) -> Array:
-        missing = np.full(bins, np.nan)
-        if not self.levels:
-            return np.empty((0, len(roles), bins))
-        return np.array([[level.get(role, missing) for role in roles] for level in self.levels])
-
-    def schedule(self, bins: int) -> tuple[Array, Array] | None:
-        """Rows of the member whose binned lr lies nearest to the cohort's median."""
-        rows = [r for r in self.schedule_rows if r is not None and r[0].size > 2]
-        if len(rows) < 2:
-            return None
-        first, last = min(r[0][0] for r in rows), max(r[0][-1] for r in rows)
-        at = np.linspace(first, last, 4 * bins)
-        table = np.array([np.interp(at, *r, right=np.nan) for r in rows])
-        middle = nan_median(table, 0)
-        distance = np.nansum(np.minimum(np.abs(table - middle), 1.0), axis=1) + 1e-3 * np.isnan(table).sum(axis=1)
-        return rows[int(distance.argmin())]
+        chance = _LEVEL_SHARE * self.budget
+        share = shares(z)
+        lr = run.by_role.get(Role.LR)
+        memory = self.table.memory.setdefault(run.info.id, {})
+        return RunView(
+            run=run, axis=self.axis, sketch=sketched, own=own, raw=raw, paired=self.paired[i],
+            z=z, r=r, centre=centre, sd=sd, members=count if has else 0,
+            limits={k: level_limit(count, chance * s, noise=k.startswith(NOISE)) for k, s in share.items()},
+            share={k: _LEVEL_SHARE * s for k, s in share.items()},
+            level_p=level_curve(count), noise_p=level_curve(count, noise=True),
+            tails=_tails(own, [self.table.peaks[j] for j in others] if has else []),
+            spike_budget=_SPIKE_SHARE * self.budget,
+            events={
+                role: [self.table.events[j].get(role, np.empty(0, np.int64)) for j in others]
+                for role in (*NOISE_FLOOR, loss_scale.HALVINGS)
+            } if has else {},
+            schedule=self.schedule if has else None, phases=_phases(lr, memory), memory=memory,
+        )
 
 
 def _round(
-    runs: Sequence[PreparedRun], sketches: list[Sketch], axis: Axis, table: _Members, trust: _Trust | None,
+    runs: Sequence[PreparedRun], sketches: list[Sketch], axis: Axis, table: Members, trust: Trust | None,
     budget: float
 ) -> list[Compared]:
     trusted = trust is not None or not table.live
     roles = table.roles
     members = table.stack(roles, axis.bins)
-    use = _usable(runs, table, trust, axis)
+    use = usable(runs, table, trust, axis)
     missing = np.full(axis.bins, np.nan)
     candidate = np.array(
         [[s.level.get(role, missing) for role in roles] for s in sketches]
@@ -256,9 +211,9 @@ def _round(
     floor = np.array([FLOOR.get(role, _DEFAULT_FLOOR) for role in roles])
     moved = departures(candidate, members, use, floor, trusted=trusted) if roles and members.size else None
     # the number that counts is the one where the fewest are left: members are distrusted from their own faults on
-    counts = np.quantile(
-        use.sum(axis=1), 0.25, axis=1, method="lower"
-    ).astype(int) if use.shape[1] else np.zeros(len(runs), int)
+    counts = np.zeros(len(runs), int)
+    if use.shape[1]:
+        counts = np.quantile(use.sum(axis=1), 0.25, axis=1, method="lower").astype(int)
     some = use.any(axis=2).sum(axis=1)
     counts = np.where(some >= 2, np.maximum(counts, 2), some)
     centres = [
@@ -267,25 +222,25 @@ def _round(
     raw = [excursions(s, axis, c) for s, c in zip(sketches, centres, strict=True)]
     own, paired = _paired(runs, raw, table, axis)
     if table.live:
-        table.events = [_events(r, o) for r, o in zip(runs, raw, strict=True)]
+        table.events = [events_of(r, o) for r, o in zip(runs, raw, strict=True)]
         table.peaks = [
-            o.peak if trust is None else {k: np.where(trust.peak[j], v, 0.0) for k, v in o.peak.items()} for j,
-            o in enumerate(own)
+            o.peak if trust is None else {k: np.where(trust.peak[j], v, 0.0) for k, v in o.peak.items()}
+            for j, o in enumerate(own)
         ]
-    schedule = table.schedule(axis.bins)
+    beside = _Beside(
+        axis=axis, table=table, moved=moved, roles=roles, use=use, counts=counts, paired=paired, budget=budget,
+        schedule=table.schedule(axis.bins),
+    )
     result = []
     for i, run in enumerate(runs):
-        view = _view(
-            i, run, sketches[i], own[i], raw[i], paired[i], axis, table, moved, roles, use[i], int(counts[i]), schedule,
-            budget
-        )
+        view = beside.view(i, run, sketches[i], own[i], raw[i])
         forms = select([f for detect in DETECTORS for f in detect(view)], axis.span, data_switches(run))
-        result.append(Compared(view=view, forms=forms, excluded=_excluded(table, runs, use[i], i)))
+        result.append(Compared(view=view, forms=forms, excluded=left_out(table, runs, use[i], i)))
     return result
 
 
 def _paired(
-    runs: Sequence[PreparedRun], raw: list[Excursions], table: _Members, axis: Axis
+    runs: Sequence[PreparedRun], raw: list[Excursions], table: Members, axis: Axis
 ) -> tuple[list[Excursions], list[bool]]:
     """Subtract what siblings of equal data order share, for the runs that have such."""
     if table.live:
@@ -294,8 +249,9 @@ def _paired(
     for run, e in zip(runs, raw, strict=True):
         mine = rows_of(e).get(Role.LOSS)
         others = [
-            rows for other,
-            rows in zip(table.ids, table.residuals, strict=True) if other != run.info.id and Role.LOSS in rows
+            rows
+            for other, rows in zip(table.ids, table.residuals, strict=True)
+            if other != run.info.id and Role.LOSS in rows
         ]
         same = table.same_order.get(run.info.id)
         if same is None:
@@ -304,39 +260,6 @@ def _paired(
         own.append(subtract(e, others, axis) if same else e)
         paired.append(same)
     return own, paired
-
-
-def _view(
-    i: int, run: PreparedRun, own_sketch: Sketch, own: Excursions, raw: Excursions, paired: bool, axis: Axis,
-    table: _Members, moved: Departures | None,
-    roles: list[str], use: NDArray[np.bool_], count: int, schedule: tuple[Array, Array] | None, budget: float,
-) -> RunView:
-    has = moved is not None and count >= 2
-    others = [j for j in range(len(table.ids)) if use[j].any()]
-    spike_budget = _SPIKE_SHARE * budget
-    z = _by_role(moved.z[i], roles) if has and moved is not None else {}
-    share = shares(z)
-    lr = run.by_role.get(Role.LR)
-    memory = table.memory.setdefault(run.info.id, {})
-    return RunView(
-        run=run, axis=axis, sketch=own_sketch, own=own, raw=raw, paired=paired,
-        z=z,
-        r=_by_role(moved.r[i], roles) if has and moved is not None else {},
-        centre=_by_role(moved.centre[i], roles) if has and moved is not None else {},
-        sd=_by_role(moved.sd[i], roles) if has and moved is not None else {},
-        members=count if has else 0,
-        limits={r: level_limit(count, _LEVEL_SHARE * budget * s, noise=r.startswith(NOISE)) for r, s in share.items()},
-        share={r: _LEVEL_SHARE * s for r, s in share.items()},
-        level_p=level_curve(count), noise_p=level_curve(count, noise=True),
-        tails=_tails(own, [table.peaks[j] for j in others] if has else []),
-        spike_budget=spike_budget,
-        events={
-            role: [table.events[j].get(role, np.empty(0, np.int64)) for j in others]
-            for role in (*NOISE_FLOOR, loss_scale.HALVINGS)
-        } if has else {},
-        schedule=schedule if has else None,
-        phases=_phases(lr, memory), memory=memory,
-    )
 
 
 def _phases(lr: Series | None, memory: dict[str, object]) -> tuple[Phase, ...]:
@@ -356,47 +279,5 @@ def _tails(own: Excursions, members: list[dict[str, Array]]) -> dict[str, Tail]:
     return out
 
 
-def _usable(runs: Sequence[PreparedRun], table: _Members, trust: _Trust | None, axis: Axis) -> NDArray[np.bool_]:
-    """Mask (C, R, B): never the run itself, and of the others what is trusted."""
-    use = np.ones((len(runs), len(table.ids), axis.bins), dtype=bool)
-    if trust is not None:
-        use &= trust.level
-    ids = np.array(table.ids, dtype=object)
-    for i, run in enumerate(runs):
-        use[i, ids == run.info.id] = False
-    return use
-
-
-def _excluded(table: _Members, runs: Sequence[PreparedRun], use: NDArray[np.bool_], i: int) -> tuple[str, ...]:
-    if not table.live:
-        return ()
-    return tuple(r.info.id for j, r in enumerate(runs) if j != i and not use[j].all())
-
-
 def _by_role(values: Array, roles: list[str]) -> dict[str, Array]:
     return {role: values[k] for k, role in enumerate(roles) if np.isfinite(values[k]).any()}
-
-
-def _events(run: PreparedRun, own: Excursions) -> dict[str, NDArray[np.int64]]:
-    """Steps of the largest excursions of each role, at most a dozen, and of the halvings of the loss scale."""
-    out = {loss_scale.HALVINGS: loss_scale.halvings(run)}
-    for role in NOISE_FLOOR:
-        channel = f"{role}/1"
-        if channel not in own.z:
-            continue
-        z, step = own.z[channel], own.step[channel]
-        strong = np.flatnonzero(z > _EVENT_Z)
-        if strong.size > _EVENTS:
-            strong = strong[np.argsort(z[strong])[-_EVENTS:]]
-        out[role] = np.sort(step[strong]).astype(np.int64)
-    return out
-
-
-def _schedule_rows(run: PreparedRun) -> tuple[Array, Array] | None:
-    lr = run.by_role.get(Role.LR)
-    if lr is None:
-        return None
-    good = np.isfinite(lr.value) & (lr.value > 0)
-    if good.sum() < 3:
-        return None
-    return lr.step[good].astype(np.float64), np.log(lr.value[good])
