@@ -149,7 +149,7 @@ def test_steps_far_apart(server: StandIn, source: WandbSource) -> None:
     put(server, rows=[{"_step": 1000 * i, "loss": 1.0} for i in range(2000)], state="running")
     history = source.read(source.find_run("r1"))
     assert history.tracks["loss"].step[-1] == 1_999_000
-    assert server.counts["HistoryPage"] <= 64
+    assert server.counts["RuntriagePage"] <= 64
 
 
 def test_started_again_without_resume(server: StandIn, source: WandbSource) -> None:
@@ -262,12 +262,44 @@ def test_unknown_project(server: StandIn) -> None:
 
 
 @pytest.mark.parametrize("kind", [429, 500, "cut"])
-@pytest.mark.parametrize("where", ["Run", "RunParquetHistory", "HistoryPage", "Runs"])
+@pytest.mark.parametrize("where", ["RuntriageHistory", "RuntriagePage", "Runs"])
 def test_passing_faults_are_retried(server: StandIn, source: WandbSource, kind: int | str, where: str) -> None:
     """One bad answer of any request of a sweep changes nothing."""
-    put(server, state="running")
+    far = {"_step": 25_000, "loss": 1.0}
+    put(server, rows=[*ROWS, far], state="running")
+    server.fail(where, kind)
+    assert len(source.read(next(source.list_runs())).tracks["loss"].step) == 13
+    assert not any(fault.times for fault in server.faults)
+
+
+@pytest.mark.parametrize("kind", [429, 500, "cut"])
+@pytest.mark.parametrize("where", ["RuntriageHead", "RunParquetHistory", "HistoryPage"])
+def test_passing_faults_of_mixed_histories(server: StandIn, source: WandbSource, kind: int | str, where: str) -> None:
+    """One bad answer while a history is read of which only a part is exported changes nothing."""
+    server.world.export(put(server), 7)
     server.fail(where, kind)
     assert len(source.read(next(source.list_runs())).tracks["loss"].step) == 12
+    assert not any(fault.times for fault in server.faults)
+
+
+@pytest.mark.parametrize("state", ["running", "finished"])
+def test_requests_of_a_history_without_exports(server: StandIn, source: WandbSource, state: str) -> None:
+    """A running run comes with one request, one that ended with two."""
+    put(server, state=state)
+    info = next(source.list_runs())
+    server.counts.clear()
+    source.read(info)
+    assert server.total == {"running": 1, "finished": 2}[state]
+
+
+@pytest.mark.parametrize("state", ["running", "finished"])
+def test_cursor_is_the_same_wherever_it_comes_from(server: StandIn, source: WandbSource, state: str) -> None:
+    """Listing, finding and reading a run give equal facts, the cursor among them."""
+    run = put(server, state=state, config={"lr": 1e-3, "n": {"a": [1, 2]}}, summary={"runtriage.status": "watch"})
+    run.config = run.config[:-1] + ', "_wandb": {"value": {"t": 1}}, "plain": 3, "wandb_version": 1}'
+    listed = next(source.list_runs())
+    assert listed == source.find_run("r1") == source.read(listed).info
+    assert listed.config == {"lr": 1e-3, "n": {"a": [1, 2]}, "plain": 3}
 
 
 @pytest.mark.parametrize("kind", [403, 500, "cut"])
@@ -282,7 +314,7 @@ def test_hanging_server_ends(server: StandIn, source: WandbSource) -> None:
     """A server that accepts and never answers ends in an error within the limits."""
     put(server, state="running")
     info = source.find_run("r1")
-    server.fail("HistoryPage", "hang", times=99)
+    server.fail("RuntriageHistory", "hang", times=99)
     with pytest.raises(Exception, match=r"W&B failed|did not answer"):
         source.read(info)
 

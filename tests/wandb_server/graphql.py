@@ -160,6 +160,18 @@ def _page(world: World, v: dict[str, Any], document: str, url: str) -> dict[str,
     return {"project": {"run": {"history": rows}}}
 
 
+def _head(world: World, v: dict[str, Any], document: str, url: str) -> dict[str, Any]:
+    """Answer a document that asks for several fields of a run at once."""
+    found = _run(world, v, document, url)
+    run = (found["project"] or {}).get("run")
+    if run is None:
+        return found
+    for word, handler in (("parquetHistory(", _parquet), ("history(minStep", _page)):
+        if word in document:
+            run |= handler(world, v, document, url)["project"]["run"]
+    return found
+
+
 def _full(world: World, v: dict[str, Any], document: str, url: str) -> dict[str, Any]:
     del url
     run = find(world, v)
@@ -261,6 +273,9 @@ HANDLERS: dict[str, Callable[[World, dict[str, Any], str, str], dict[str, Any]]]
     "RunState": _run,
     "RunHistoryKeys": _run,
     "RuntriageRun": _run,
+    "RuntriageHead": _head,
+    "RuntriageHistory": _head,
+    "RuntriagePage": _page,
     "RunFullHistory": _full,
     "RunSampledHistory": _sampled,
     "SampledHistoryPage": _sampled,

@@ -103,6 +103,8 @@ def cells(column: pa.ChunkedArray, name: str) -> Cells:
 
 def from_objects(values: list[Any], name: str) -> Cells:
     """Read Python values of mixed kinds (as JSON gives them) as numbers; None means not logged."""
+    if (plain := _plain(values)) is not None:
+        return plain
     number = np.zeros(len(values))
     logged = np.zeros(len(values), dtype=bool)
     exact = np.zeros(len(values), dtype=np.int64)
@@ -123,6 +125,18 @@ def from_objects(values: list[Any], name: str) -> Cells:
     if bad and _is_category(name):
         return _codes([item if item is None else str(item) for item in values], name)
     return Cells(value=number, logged=logged, exact=exact if all_int else None, notes=_text_note(bad, name))
+
+
+def _plain(values: list[Any]) -> Cells | None:
+    """Read values that are nothing but numbers, and fit, at once."""
+    kinds = set(map(type, values))
+    if not kinds or not kinds <= {int, float}:
+        return None
+    try:
+        exact = np.array(values, dtype=np.int64) if kinds == {int} else None
+        return Cells(value=np.array(values, dtype=np.float64), logged=_all(len(values)), exact=exact)
+    except OverflowError:
+        return None
 
 
 def axis(found: Cells | None, name: str | None, rows: int) -> Axis:

@@ -9,34 +9,23 @@ Runs are never written with ``run.update()``, which sends back everything that w
 
 from __future__ import annotations
 
-import re
 import tempfile
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
+from urllib.parse import quote
 
-from runtriage.errors import (
-    AccessRefusedError,
-    MissingExtraError,
-    RunNotFoundError,
-    RunReadError,
-    RuntriageError,
-    SourceError,
-    SourceUnreachableError,
-)
+from runtriage.errors import MissingExtraError, RunNotFoundError, RunReadError, SourceError
 from runtriage.trackers.wandb.bounded import bounded
+from runtriage.trackers.wandb.failures import TRIES, again, translated
 
-_T = TypeVar("_T")
-_FIELDS = "id name displayName tags state createdAt notes config summaryMetrics historyLineCount historyKeys projectId"
+FIELDS = "id name displayName tags state createdAt notes config summaryMetrics historyLineCount historyKeys projectId"
 _RUN = f"""query RuntriageRun($entity: String!, $project: String!, $name: String!) {{
-    project(name: $project, entityName: $entity) {{ run(name: $name) {{ {_FIELDS} }} }}
+    project(name: $project, entityName: $entity) {{ run(name: $name) {{ {FIELDS} }} }}
 }}"""
-_QUERY = re.compile(r"\?[^\s\"')]*")
-_USERINFO = re.compile(r"//[^/\s@]*@")
-_OFFLINE = ("connection refused", "dial tcp", "no such host", "network is unreachable", "connection reset")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,10 +122,22 @@ class WandbClient:
         return dict(found["run"])
 
     def graphql(self, document: str, variables: Mapping[str, Any], *, where: str) -> dict[str, Any]:
-        """Send one document. Raises as :func:`translated`."""
+        """Send one document; a query whose answer was cut off is sent again. Raises as :func:`translated`."""
         service = self.service()
+        tries = TRIES if document.startswith("query") else 1
         with translated(where):
-            return dict(service.execute_graphql(document, dict(variables)))
+            return dict(again(lambda: service.execute_graphql(document, dict(variables)), tries))
+
+    def opened(self, fields: Mapping[str, Any]) -> Any:
+        """Return the client's own run object for fields that were read; nothing is asked."""
+        from wandb.apis.public import Run  # noqa: PLC0415
+
+        return Run(self.service(), self.entity, self.project, str(fields["name"]), attrs=dict(fields), lazy=False)
+
+    def page_of(self, run_id: str) -> str:
+        """Return the address of the page that shows a run."""
+        path = "/".join(quote(part, safe="") for part in (self.entity, self.project, "runs", run_id))
+        return f"{self.service().app_url}{path}"
 
     def upsert(self, storage_id: str, fields: Mapping[str, Any], *, where: str) -> None:
         """Change the named fields of a run (``tags``, ``summaryMetrics``) and nothing else."""
@@ -254,20 +255,6 @@ class WandbClient:
             return bounded(found, self._limits.attempt, self._limits.retries, self._limits.pause, self._limits.call)
 
 
-def again(call: Callable[[], _T], tries: int = 3) -> _T:
-    """Return what a reading call returns.
-
-    An answer that was cut off, which the client does not retry, is asked for again.
-    """
-    for left in reversed(range(tries)):
-        try:
-            return call()
-        except Exception as error:
-            if not left or "unexpected EOF" not in str(error):
-                raise
-    raise AssertionError
-
-
 def workspace_modules() -> tuple[Any, Any]:
     """Return the modules of wandb-workspaces for workspaces and for reports.
 
@@ -311,66 +298,6 @@ def facts_of(run: Any) -> dict[str, Any]:
         "summaryMetrics": run.summary_metrics,
         "url": run.url,
     }
-
-
-@contextmanager
-def translated(where: str, *, whole: bool = False) -> Iterator[None]:
-    """Turn what the client raises into our errors.
-
-    Parameters
-    ----------
-    where
-        Address for the message.
-    whole
-        The source as a whole is concerned, not one run of it.
-
-    Raises
-    ------
-    AccessRefusedError
-        401 or 403.
-    SourceUnreachableError
-        No connection; or, for the source as a whole, no answer.
-    RunNotFoundError
-        The run is not there.
-    RunReadError
-        Anything else about one run.
-    """
-    try:
-        yield
-    except (RuntriageError, GeneratorExit):
-        raise
-    except Exception as error:  # the client raises a dozen unrelated types, some of them bare
-        raise _ours(error, where, whole=whole) from error
-
-
-def _ours(error: Exception, where: str, *, whole: bool) -> RuntriageError:
-    status, text = _status(error), _clean(str(error))
-    low = text.lower()
-    if type(error).__name__ == "RunNotFoundError" or (status == 404 and not whole):
-        return RunNotFoundError("there is no such run", where=where)
-    if type(error).__name__ == "UsageError":
-        return AccessRefusedError("there are no W&B credentials", where=where, hint="run `wandb login`")
-    if status in (401, 403) or "permission denied" in low or "invalid api key" in low or "401" in low:
-        return AccessRefusedError("W&B refuses these credentials", where=where, hint=text[:200])
-    if any(word in low for word in _OFFLINE):
-        return SourceUnreachableError("the W&B server cannot be reached", where=where, hint=text[:200])
-    if whole:
-        return SourceUnreachableError("the W&B server did not answer", where=where, hint=text[:200])
-    return RunReadError(f"W&B failed: {text[:200]}", where=where)
-
-
-def _status(error: BaseException) -> int | None:
-    for each in (error, getattr(error, "exc", None), error.__cause__):
-        response = getattr(each, "response", None)
-        status = getattr(response, "http_status", None) or getattr(response, "status_code", None)
-        if status:
-            return int(status)
-    return None
-
-
-def _clean(text: str) -> str:
-    """Return a message on one line, without signatures of signed addresses and without credentials."""
-    return _USERINFO.sub("//", _QUERY.sub("?…", " ".join(text.split())))
 
 
 def _partition(path: Path) -> tuple[int, str]:

@@ -7,7 +7,7 @@ exported columns and partitions exports is not published, so each known variant 
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -24,11 +24,13 @@ from runtriage.model.vocab import RunState
 from runtriage.trackers.wandb import marks as own
 from runtriage.trackers.wandb import wire
 from runtriage.trackers.wandb.client import Limits, WandbClient, facts_of
+from runtriage.trackers.wandb.live import PAGE, Head, head, page_width
+from runtriage.trackers.wandb.live import lines as live_lines
 from runtriage.trackers.wandb.project import apply_project, read_project
+from runtriage.trackers.wandb.rows import decoded, tracks_of_rows
 from runtriage.trackers.wandb.summary import as_text, is_own, own_values, with_own
 
-_PAGES_AT_MOST = 64
-_PAGE = 10_000
+_Tracks = tuple[dict[str, Track], tuple[str, ...], int]
 
 
 class WandbSource:
@@ -105,19 +107,17 @@ class WandbSource:
 
     def read_from(self, info: RunInfo, min_step: int) -> RunHistory:
         """Return what was logged at ``_step >= min_step``; raises as :meth:`read`."""
+        live = info.state is RunState.RUNNING or min_step > 0
+        window = (min_step, min_step + PAGE) if live else None
         with self.client.slots:
-            run = self.client.run(info.id)
-            facts = facts_of(run)
-            if not wire.line_count(facts) and wire.last_step(facts) < 0:
-                return RunHistory(info=self._info(facts), tracks={})
-            exported = None
-            if wire.run_state(facts["state"]) is not RunState.RUNNING and min_step <= 0:
-                exported = self._exported(run)
-            tracks, notes, rows = exported or wire.tracks_of_rows(self._scanned(run, facts, min_step))
+            found = head(self.client, info.id, window)
+            facts = wire.facts_of_fields(found.fields, self.client.page_of(info.id))
+            fetched = self._fetched(found, facts, min_step, window)
+        tracks, notes, rows = fetched()
         expected = wire.line_count(facts)
         if min_step <= 0 and rows < expected:
             notes = (*notes, f"W&B counts {expected} rows of history and delivered {rows}")
-        return RunHistory(info=self._info(facts), tracks=tracks, notes=(*notes, *_lineage(run.rawconfig)))
+        return RunHistory(info=self._info(facts), tracks=tracks, notes=(*notes, *_lineage(facts["internal"])))
 
     def read_marks(self, info: RunInfo) -> Marks:
         """Return our marks on a run as they are now; raises as :meth:`read`."""
@@ -166,7 +166,26 @@ class WandbSource:
         """Release the connection. May be called twice."""
         self.client.close()
 
-    def _exported(self, run: Any) -> tuple[dict[str, Any], tuple[str, ...], int] | None:
+    def _fetched(
+        self, found: Head, facts: Mapping[str, Any], start: int, window: tuple[int, int] | None
+    ) -> Callable[[], _Tracks]:
+        """Ask for all that is needed; return what decodes it, which needs no server and no slot."""
+        if not wire.line_count(facts) and wire.last_step(facts) < 0:
+            return lambda: ({}, (), 0)
+        if not found.exported:
+            lines = live_lines(self.client, found, facts, start, window[1] if window else start)
+            return lambda: _of_lines(lines)
+        run = self.client.opened(found.fields)
+        if wire.run_state(facts["state"]) is not RunState.RUNNING and start <= 0:
+            exported = self._exported(run)
+            if exported is not None:
+                return lambda: exported
+        stop = wire.scan_stop(facts, facts["summaryMetrics"])
+        page = page_width(start, stop, max(wire.line_count(facts), 1))
+        rows = list(self.client.scan(run, start=start, stop=stop, page=page))
+        return lambda: tracks_of_rows(rows)
+
+    def _exported(self, run: Any) -> _Tracks | None:
         with tempfile.TemporaryDirectory(prefix="runtriage-") as folder:
             paths = self.client.exports(run, Path(folder))
             if paths is None:
@@ -176,14 +195,6 @@ class WandbSource:
                 return wire.tracks_of_table(wire.joined(tables))
             except (pa.ArrowException, OSError):
                 return None  # a damaged download: the rows can be scanned
-
-    def _scanned(self, run: Any, facts: Mapping[str, Any], start: int) -> Iterator[dict[str, Any]]:
-        """Scan with windows wide enough that a run logged every thousandth step does not cost a request per row."""
-        stop = wire.scan_stop(facts, facts["summaryMetrics"])
-        rows = max(wire.line_count(facts), 1)
-        sparse = -(-(stop - start) * _PAGE // max(rows, _PAGE))  # the steps that hold about a page of rows
-        page = max(_PAGE, min(sparse, stop - start), -(-(stop - start) // _PAGES_AT_MOST) if rows < _PAGE else 0)
-        return self.client.scan(run, start=start, stop=stop, page=page)
 
     def _info(self, facts: Mapping[str, Any]) -> RunInfo:
         summary = facts["summaryMetrics"]
@@ -230,9 +241,15 @@ class WandbSource:
             self.client.upsert(fields["id"], changed, where=where)
 
 
-def _lineage(config: Mapping[str, Any]) -> tuple[str, ...]:
+def _of_lines(lines: list[str]) -> _Tracks:
+    rows, unreadable = decoded(lines)
+    tracks, notes, count = tracks_of_rows(rows)
+    return tracks, (*unreadable, *notes), count
+
+
+def _lineage(internal: Any) -> tuple[str, ...]:
     """Return a note if the run is a fork: whether its first rows are delivered is the server's business."""
-    branch = (config.get("_wandb") or {}).get("branch_point") if isinstance(config.get("_wandb"), Mapping) else None
+    branch = internal.get("branch_point") if isinstance(internal, Mapping) else None
     if not isinstance(branch, Mapping):
         return ()
     return (f"the run was forked from {branch.get('run_id')!r} at step {branch.get('step')}",)

@@ -1,4 +1,4 @@
-"""What W&B says, in our words: runs, rows and exported tables. Pure.
+"""What W&B says, in our words: runs and exported tables; rows are in :mod:`.rows`. Pure.
 
 The same number comes in many dresses: floats that are whole come as integers; NaN and infinities come as words, as bare
 tokens or as floats; a key that a row does not have is missing (live rows) or null (exports); nested dictionaries come
@@ -10,16 +10,15 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
 from runtriage.model.history import RunInfo, Track
 from runtriage.model.vocab import RunState
-from runtriage.trackers.columns import axis, cells, from_objects, track
+from runtriage.trackers.columns import axis, cells, track
 
 STEP, CLOCK = "_step", "_timestamp"
 INTERNAL = frozenset({STEP, CLOCK, "_runtime", "_wandb"})
@@ -34,6 +33,7 @@ _STATES = {
     "preempted": RunState.KILLED,
 }
 _DEEPEST = 8
+_CLIENT_KEYS = frozenset({"_wandb", "wandb_version"})
 
 
 def run_state(word: str) -> RunState:
@@ -73,6 +73,31 @@ def cursor(facts: Mapping[str, Any], config: Mapping[str, Any]) -> str:
     return f"{facts.get('state')}:{facts.get('historyLineCount')}:{last_step(facts)}:{digest}"
 
 
+def facts_of_fields(fields: Mapping[str, Any], url: str | None = None) -> dict[str, Any]:
+    """Return the fields of a run as sent, with config and summary decoded, as the client decodes those of a listing."""
+    config = {
+        key: value["value"] if isinstance(value, dict) and "value" in value else value
+        for key, value in read_object(fields.get("config")).items()
+    }
+    return {
+        **fields,
+        "tags": list(fields.get("tags") or ()),
+        "config": {key: value for key, value in config.items() if key not in _CLIENT_KEYS},
+        "internal": config.get("_wandb"),
+        "summaryMetrics": read_object(fields.get("summaryMetrics")),
+        "url": url,
+    }
+
+
+def read_object(text: Any) -> dict[str, Any]:
+    """Return the JSON object in a text; empty if there is none."""
+    try:
+        found = json.loads(text or "{}", strict=False)
+    except (TypeError, ValueError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
 def last_step(facts: Mapping[str, Any]) -> int:
     """Return the last step the server knows of, -1 for none.
 
@@ -109,80 +134,10 @@ def epoch(text: Any) -> float | None:
     return parsed.timestamp()
 
 
-def flat(row: Mapping[str, Any], prefix: str = "", depth: int = 0) -> dict[str, Any]:
-    """Return a row with nested dictionaries as dotted names, without media objects and without lists."""
-    out: dict[str, Any] = {}
-    for key, value in row.items():
-        if isinstance(value, dict):
-            if "_type" not in value and depth < _DEEPEST:
-                out.update(flat(value, f"{prefix}{key}.", depth + 1))
-        elif value is not None and not isinstance(value, list):
-            out[prefix + key] = value
-    return out
-
-
-def tracks_of_rows(rows: Iterable[Mapping[str, Any]]) -> tuple[dict[str, Track], tuple[str, ...], int]:
-    """Turn rows of a scan into tracks, each with the steps at which that metric was logged.
-
-    A scan across the end of the exported part may deliver rows twice (as seen with 0.31), and it sorts rows by step,
-    which shuffles the attempts of a run that was started again under its id: see :func:`logged_order`.
-
-    Returns
-    -------
-    tuple
-        Tracks by name, notes, and the number of rows.
-    """
-    steps: list[Any] = []
-    walls: list[Any] = []
-    where: dict[str, list[int]] = {}
-    what: dict[str, list[Any]] = {}
-    for at, row in enumerate(logged_order(rows)):
-        steps.append(row.get(STEP))
-        walls.append(row.get(CLOCK))
-        nested = any(isinstance(value, dict | list) for value in row.values())
-        for key, value in (flat(row) if nested else row).items():
-            if value is None or key in INTERNAL:
-                continue
-            if key in where:
-                where[key].append(at)
-                what[key].append(value)
-            else:
-                where[key], what[key] = [at], [value]
-    ruler = axis(from_objects(steps, STEP), STEP, len(steps))
-    clock = from_objects(walls, CLOCK)
-    wall = clock.value if clock.logged.all() and walls else None
-    notes = list(ruler.notes)
-    tracks: dict[str, Track] = {}
-    for key, values in what.items():
-        found = from_objects(values, key)
-        notes.extend(found.notes)
-        at_rows = np.array(where[key], dtype=np.int64)[found.logged]
-        if at_rows.size:
-            tracks[key] = Track(
-                step=ruler.step[at_rows], value=found.value[found.logged], wall=None if wall is None else wall[at_rows]
-            )
-    return tracks, tuple(notes), len(steps)
-
-
-def logged_order(rows: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """Return rows once each, and in the order of their clock if a step comes twice and every row has a time."""
-    kept: dict[Any, Mapping[str, Any]] = {}
-    for row in rows:
-        clock = row.get(CLOCK)
-        rest = None if clock is not None else repr(sorted((k, v) for k, v in row.items() if v is not None))
-        kept[row.get(STEP), clock, rest] = row
-    out = list(kept.values())
-    walls = [row.get(CLOCK) for row in out]
-    repeated = len({row.get(STEP) for row in out}) < len(out)
-    if repeated and all(isinstance(wall, int | float) and not isinstance(wall, bool) for wall in walls):
-        out.sort(key=lambda row: float(row[CLOCK]))
-    return out
-
-
 def tracks_of_table(table: pa.Table) -> tuple[dict[str, Track], tuple[str, ...], int]:
     """Turn an exported table into tracks.
 
-    As :func:`tracks_of_rows`. Null means not logged, NaN means NaN was logged.
+    As :func:`runtriage.trackers.wandb.rows.tracks_of_rows`. Null means not logged, NaN means NaN was logged.
     """
     table = _flat_table(table)
     names = table.column_names

@@ -1,0 +1,98 @@
+"""What the W&B client raises, in our words: typed, on one line, without secrets. Part of the door of :mod:`.client`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TypeVar
+
+from runtriage.errors import (
+    AccessRefusedError,
+    RunNotFoundError,
+    RunReadError,
+    RuntriageError,
+    SourceUnreachableError,
+)
+
+_T = TypeVar("_T")
+TRIES = 3
+"""Times that a question is asked whose answer is cut off."""
+
+_QUERY = re.compile(r"\?[^\s\"')]*")
+_USERINFO = re.compile(r"//[^/\s@]*@")
+_OFFLINE = ("connection refused", "dial tcp", "no such host", "network is unreachable", "connection reset")
+
+
+@contextmanager
+def translated(where: str, *, whole: bool = False) -> Iterator[None]:
+    """Turn what the client raises into our errors.
+
+    Parameters
+    ----------
+    where
+        Address for the message.
+    whole
+        The source as a whole is concerned, not one run of it.
+
+    Raises
+    ------
+    AccessRefusedError
+        401 or 403.
+    SourceUnreachableError
+        No connection; or, for the source as a whole, no answer.
+    RunNotFoundError
+        The run is not there.
+    RunReadError
+        Anything else about one run.
+    """
+    try:
+        yield
+    except (RuntriageError, GeneratorExit):
+        raise
+    except Exception as error:  # the client raises a dozen unrelated types, some of them bare
+        raise _ours(error, where, whole=whole) from error
+
+
+def _ours(error: Exception, where: str, *, whole: bool) -> RuntriageError:
+    status, text = _status(error), _clean(str(error))
+    low = text.lower()
+    if type(error).__name__ == "RunNotFoundError" or (status == 404 and not whole):
+        return RunNotFoundError("there is no such run", where=where)
+    if type(error).__name__ == "UsageError":
+        return AccessRefusedError("there are no W&B credentials", where=where, hint="run `wandb login`")
+    if status in (401, 403) or "permission denied" in low or "invalid api key" in low or "401" in low:
+        return AccessRefusedError("W&B refuses these credentials", where=where, hint=text[:200])
+    if any(word in low for word in _OFFLINE):
+        return SourceUnreachableError("the W&B server cannot be reached", where=where, hint=text[:200])
+    if whole:
+        return SourceUnreachableError("the W&B server did not answer", where=where, hint=text[:200])
+    return RunReadError(f"W&B failed: {text[:200]}", where=where)
+
+
+def _status(error: BaseException) -> int | None:
+    for each in (error, getattr(error, "exc", None), error.__cause__):
+        response = getattr(each, "response", None)
+        status = getattr(response, "http_status", None) or getattr(response, "status_code", None)
+        if status:
+            return int(status)
+    return None
+
+
+def _clean(text: str) -> str:
+    """Return a message on one line, without signatures of signed addresses and without credentials."""
+    return _USERINFO.sub("//", _QUERY.sub("?…", " ".join(text.split())))
+
+
+def again(call: Callable[[], _T], tries: int = TRIES) -> _T:
+    """Return what a reading call returns.
+
+    An answer that was cut off, which the client does not retry, is asked for again.
+    """
+    for left in reversed(range(tries)):
+        try:
+            return call()
+        except Exception as error:
+            if not left or "unexpected EOF" not in str(error):
+                raise
+    raise AssertionError
