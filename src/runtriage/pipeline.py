@@ -13,7 +13,7 @@ from runtriage.analysis.compare import Compared, compare, to_members
 from runtriage.analysis.diagnose import diagnose
 from runtriage.analysis.form import Form
 from runtriage.analysis.judge import level, reason, severity
-from runtriage.analysis.order_stats import moving_median
+from runtriage.analysis.order_stats import Array, moving_median
 from runtriage.analysis.prepare import prepare
 from runtriage.analysis.robust import running_median
 from runtriage.analysis.sketch import make_axis
@@ -31,6 +31,8 @@ MAX_COHORT = 64
 
 _LEAST_ROWS = 3
 _SMOOTH = 25
+_SMOOTH_EVERY = 4
+"""Medians taken for each half window of the smoothed curve."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -218,6 +220,19 @@ def _curves(run: PreparedRun, compared: Compared) -> tuple[Curve, ...]:
             }
         smooth = None
         if role != Role.LR and series.step.size >= 2 * _SMOOTH and np.isfinite(series.value).all():
-            smooth = running_median(series.value, min(_SMOOTH, series.step.size // 20 + 1))
+            smooth = _smoothed(series.value)
         out.append(Curve(metric=series.metric, role=role, step=series.step, value=series.value, smooth=smooth, **band))
     return tuple(out)
+
+
+def _smoothed(value: Array) -> Array:
+    """Running median for the eye: taken at every few rows, with straight lines between them."""
+    half = min(_SMOOTH, value.size // 20 + 1)
+    every = max(1, half // _SMOOTH_EVERY)
+    if every == 1:
+        return running_median(value, half)
+    padded = np.concatenate([value[half:0:-1], value, value[-2 : -half - 2 : -1]])
+    at = np.append(np.arange(0, value.size - 1, every), value.size - 1)
+    windows = padded[at[:, None] + np.arange(2 * half + 1)]
+    windows.partition(half, axis=1)
+    return np.asarray(np.interp(np.arange(value.size), at, windows[:, half]))
