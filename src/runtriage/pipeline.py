@@ -54,6 +54,7 @@ class Params:
     ignore_keys: tuple[str, ...] = ()
 
 
+@np.errstate(all="ignore")  # what was logged may hold any number; not a number then means not known
 def triage_cohort(
     histories: Sequence[RunHistory], *, baselines: BaselineSet | None = None, params: Params | None = None
 ) -> list[Triage]:
@@ -92,6 +93,7 @@ def triage_cohort(
     return [t for t in out if t is not None]
 
 
+@np.errstate(all="ignore")
 def learn(histories: Sequence[RunHistory], params: Params | None = None, *, source: str = "") -> BaselineSet:
     """Learn one baseline per config from runs, leaving out those (or the parts of those) that are not healthy.
 
@@ -226,7 +228,7 @@ def _curves(run: PreparedRun, compared: Compared) -> tuple[Curve, ...]:
 
 
 def _smoothed(value: Array) -> Array:
-    """Running median for the eye: taken at every few rows, with straight lines between them."""
+    """Take a running median for the eye: at every few rows, with straight lines between them."""
     half = min(_SMOOTH, value.size // 20 + 1)
     every = max(1, half // _SMOOTH_EVERY)
     if every == 1:

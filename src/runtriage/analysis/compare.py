@@ -168,7 +168,15 @@ class _Beside:
     budget: float
 
     def view(self, i: int, run: PreparedRun, sketched: Sketch, own: Excursions, raw: Excursions) -> RunView:
-        """Lay run ``i`` beside the others."""
+        """Lay one run beside the others.
+
+        Parameters
+        ----------
+        i
+            Its place among the runs judged.
+        run, sketched, own, raw
+            The run, its binned levels and its excursions after and before what siblings share was subtracted.
+        """
         count = int(self.counts[i])
         has = self.moved is not None and count >= 2
         others = [j for j in range(len(self.table.ids)) if self.use[i, j].any()]

@@ -65,7 +65,8 @@ _ATTENTION = Clue(
     measure="attention", low=0.4, ratio=8.0, text="attention logits rise {x:.2f} log units over the cohort's"
 )
 _LASTS_SAME_LR = Clue(
-    measure="final", low=0.3, ratio=2.0, text="the loss settles {x:.2f} log units up instead of coming back or running away"
+    measure="final", low=0.3, ratio=2.0,
+    text="the loss settles {x:.2f} log units up, neither coming back nor running away"
 )
 _ATTENTION_GROWS = Clue(measure="attention", low=1.0, ratio=4.0, text="and keep growing")
 _NORM_JUMPS = Clue(measure="norm_jump", low=0.4, ratio=2.0, text="the grad norm jumps with it, by {x:.2f} log units")

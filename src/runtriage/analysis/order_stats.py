@@ -181,7 +181,9 @@ def moving_median(values: Array, half_width: int) -> Array:
     inner.sort(axis=-1)
     out[..., half_width : m - half_width] = inner[..., half_width]
     # only windows at the ends are cut short
-    out[..., :half_width] = nan_median(_windows(_padded(values[..., : width - 1], half_width), width), -1)[..., :half_width]
+    out[..., :half_width] = nan_median(
+        _windows(_padded(values[..., : width - 1], half_width), width), -1
+    )[..., :half_width]
     tail = nan_median(_windows(_padded(values[..., m - width + 1 :], half_width), width), -1)
     out[..., m - half_width :] = tail[..., half_width:]
     return out

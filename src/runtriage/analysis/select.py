@@ -51,7 +51,7 @@ def _roots(forms: list[Form], span: float) -> list[Form]:
         forms = [f for f in forms if f.rank < DRIFT_RANK or f.outcome == Outcome.RECOVERED]
     together = max(_TOGETHER_STEPS, _TOGETHER * span)
     first = min(f.detected for f in forms)
-    near = [f for f in forms if f.detected <= first + together]
+    near = [f for f in forms if f.detected - first <= together]
     root = min(near, key=lambda f: (f.rank, f.detected))
     if root.outcome == Outcome.RECOVERED:
         # a level that had long begun to move is not what a passing spike left behind

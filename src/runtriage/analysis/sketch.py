@@ -101,7 +101,11 @@ def make_axis(runs: list[PreparedRun]) -> Axis:
     bins = int(np.clip(rows // _ROWS_PER_BIN, _MIN_BINS, _MAX_BINS))
     fine = np.linspace(0.0, 1.0, 4097)
     edges = start + (stop - start) * np.interp(np.linspace(0.0, 1.0, bins + 1), warp(fine), fine)
-    return Axis(edges=edges, mid=(edges[1:] + edges[:-1]) / 2)
+    # far out, neighbouring floats are hundreds of steps apart: edges that fall together are one
+    edges = np.unique(edges)
+    if edges.size < 2:  # noqa: PLR2004  one bin has two edges
+        edges = np.array([start, np.nextafter(start, np.inf)])
+    return Axis(edges=edges, mid=edges[:-1] / 2 + edges[1:] / 2)
 
 
 def sketch(run: PreparedRun, axis: Axis) -> Sketch:

@@ -1,11 +1,11 @@
-"""A hole in a log that is otherwise even: rows that were lost, or an attempt that began later than the last one ended."""
+"""A hole in a log that is otherwise even: lost rows, or an attempt that began later than the last one ended."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from runtriage.analysis.form import LAST_RESORT, Form, RunView
-from runtriage.analysis.order_stats import median
+from runtriage.analysis.order_stats import Array, median
 from runtriage.model.vocab import FindingKind, Outcome, Role
 
 _CADENCES = 20.0
@@ -29,7 +29,8 @@ def detect(view: RunView) -> list[Form]:
     start, end = int(loss.step[row]), int(loss.step[row + 1])
     return [
         Form(
-            kind=FindingKind.LOGGING_GAP, role=Role.LOSS, start=start, detected=start, peak=start, end=end, z=width / cadence, p=1.0,
+            kind=FindingKind.LOGGING_GAP, role=Role.LOSS, start=start, detected=start, peak=start, end=end,
+            z=width / cadence, p=1.0,
             outcome=Outcome.RECOVERED, rank=LAST_RESORT, mild=True,
             evidence=(f"no row between steps {start} and {end}, where one in {cadence:g} steps is usual",),
             measures={"width": width / cadence},
@@ -37,7 +38,7 @@ def detect(view: RunView) -> list[Form]:
     ]
 
 
-def _widest(step: np.ndarray, span: float) -> tuple[int, float, float] | None:
+def _widest(step: Array, span: float) -> tuple[int, float, float] | None:
     gaps = np.diff(step)
     cadence = median(gaps)
     if cadence <= 0 or (np.abs(gaps - cadence) < 0.5 * cadence).mean() < _EVEN:

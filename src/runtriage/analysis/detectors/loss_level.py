@@ -182,7 +182,8 @@ def _upward(view: RunView, change: _Change, hot: tuple[int, int], last: int) -> 
         ),
         measures={
             "jump": change.jump, "final": change.final, "rise": change.rise, "norm_jump": change.norm_jump,
-            "from_start": float(early), "lr_ratio": lr_ratio(view), "attention": attention_rise(view, change.bin), "is_step": float(change.is_step),
+            "from_start": float(early), "lr_ratio": lr_ratio(view), "attention": attention_rise(view, change.bin),
+            "is_step": float(change.is_step),
         },
     )
 
