@@ -7,6 +7,8 @@ share the law up to a run-to-run spread. Four kinds of noise, four spreads, four
 
 from __future__ import annotations
 
+import sys
+
 import numpy as np
 from numpy.typing import NDArray
 from scipy.signal import lfilter
@@ -106,11 +108,14 @@ def main() -> None:
     """Print both tables."""
     cohorts = {2: 1600, 3: 1200, 5: 800, 10: 480, 30: 160}
     sizes = {m: departure_sizes(m, c, seed=1) for m, c in cohorts.items()}
+    lines = []
     for name, which in (("LEVEL_Z", 0), ("NOISE_Z", 1)):
-        print(f"{name}: dict[int, tuple[float, ...]] = {{")
+        lines.append(f"{name}: dict[int, tuple[float, ...]] = {{")
         for m, pair in sizes.items():
-            print(f"    {m}: ({', '.join(f'{np.quantile(pair[which], 1 - p):.2f}' for p in CHANCES)}),")
-        print("}")
+            limits = ", ".join(f"{np.quantile(pair[which], 1 - p):.2f}" for p in CHANCES)
+            lines.append(f"    {m}: ({limits}),")
+        lines.append("}")
+    sys.stdout.write("\n".join(lines) + "\n")
 
 
 if __name__ == "__main__":
