@@ -28,7 +28,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from runtriage.analysis.order_stats import Array, moving_mean, nan_median, shortest_half
+from runtriage.analysis.order_stats import Array, moving_mean, nan_median, shortest_half, shortest_width
 from runtriage.analysis.robust import t_to_z
 
 ANCHORS: tuple[float, ...] = (0.12, 0.25, 0.4, 0.55, 0.7)
@@ -112,15 +112,15 @@ def departures(candidate: Array, member: Array, use: NDArray[np.bool_], floor: A
 
 
 def _chunk(candidate: Array, member: Array, use: NDArray[np.bool_], floor: Array, *, trusted: bool) -> Departures:
-    table = np.where(use[:, :, None, :], member[None], np.nan)  # (C, R, K, B)
-    count = np.isfinite(table).sum(axis=1)
+    table = np.where(use[:, None], member.transpose(1, 0, 2), np.nan)  # (C, K, R, B)
+    count = _count(np.isfinite(table))
     if trusted:
-        centre = nan_median(table, 1)
+        centre = nan_median(table, 2)
         centre[count == 0] = np.nan
     else:
-        centre, _ = shortest_half(table, 1)
+        centre, _ = shortest_half(table, 2)
     r = candidate - centre
-    deviation = table - centre[:, None]
+    deviation = table - centre[:, :, None]
     sd, dof = _spread(deviation, floor, trusted=trusted)
     level_z = t_to_z(r / sd, dof)
     z = level_z.copy()
@@ -144,20 +144,27 @@ def _chunk(candidate: Array, member: Array, use: NDArray[np.bool_], floor: Array
     return Departures(z=z, level_z=level_z, r=r, centre=centre, sd=sd, members=count)
 
 
+def _count(good: NDArray[np.bool_]) -> NDArray[np.intp]:
+    """Members with data per candidate, role and bin: sum over the members of (C, K, R, B)."""
+    narrow = np.uint8 if good.shape[2] <= np.iinfo(np.uint8).max else np.intp
+    return np.asarray(good.view(np.uint8).sum(axis=2, dtype=narrow), dtype=np.intp)
+
+
 def _spread(deviation: Array, floor: Array, *, trusted: bool) -> tuple[Array, Array]:
-    """Estimate the standard deviation of a new run about the centre, and its dof, from deviations (C, R, K, B)."""
-    count = np.isfinite(deviation).sum(axis=1)
+    """Estimate the standard deviation of a new run about the centre, and its dof, from deviations (C, K, R, B)."""
+    good = np.isfinite(deviation)
+    count = _count(good)
     low = floor[:, None]
     if trusted:
         size = np.abs(deviation)
-        flat = np.moveaxis(size, 1, 2).reshape(size.shape[0], size.shape[2], -1)
-        limit = _CLIP_SD * np.maximum(_MAD_TO_SD * nan_median(flat, -1), floor)
-        clipped = np.minimum(size, limit[:, None, :, None])
-        total = np.nansum(clipped**2, axis=1)
-        variance = total / np.maximum(count - 1, 1)
+        limit = _CLIP_SD * np.maximum(_MAD_TO_SD * nan_median(size.reshape(*size.shape[:2], -1), -1), floor)
+        np.minimum(size, limit[:, :, None, None], out=size)
+        size *= size
+        size[~good] = 0.0
+        variance = size.sum(axis=2) / np.maximum(count - 1, 1)
         dof = np.maximum(count - 1, 0).astype(np.float64)
     else:
-        _, width = shortest_half(deviation, 1)
+        width = shortest_width(deviation, 2)
         expected = np.where(count < _SHORTH_SD.size, _SHORTH_SD[np.minimum(count, _SHORTH_SD.size - 1)], 1.2)
         variance = (width / expected) ** 2
         dof = np.maximum(0.37 * (count - 1), 0.0)

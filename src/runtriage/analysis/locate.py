@@ -66,11 +66,12 @@ def _bend(y: Array) -> tuple[int, float]:
     """Best level-then-ramp fit: its place and residual sum of squares, with closed-form regression on the ramp."""
     n = y.size
     at = np.arange(3, n - 3, max(1, n // 128))
-    ramp = np.maximum(0.0, np.arange(n)[None, :] - at[:, None])
-    ramp -= ramp.mean(axis=1, keepdims=True)
     centred = y - y.mean()
-    sxx = (ramp * ramp).sum(axis=1)
-    sxy = ramp @ centred
+    length = (n - 1 - at).astype(np.float64)
+    total = length * (length + 1) / 2
+    sxx = total * (2 * length + 1) / 3 - total * total / n
+    # sum of the ramp times y: the sums behind each place of the sums behind each row
+    sxy = np.cumsum(np.cumsum(centred[::-1]))[::-1][at + 1]
     error = centred @ centred - sxy**2 / np.maximum(sxx, 1e-300)
     best = int(error.argmin())
     return int(at[best]), float(error[best])

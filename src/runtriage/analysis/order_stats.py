@@ -13,6 +13,9 @@ from numpy.typing import ArrayLike, NDArray
 
 Array = NDArray[np.float64]
 
+_FEW_PLACES = 2
+"""Half width up to which windows are summed place by place; a running sum is slower, one element waits for the last."""
+
 _PARTITION_FROM = 400
 """Length from which a partition is faster than a whole sort."""
 
@@ -126,6 +129,21 @@ def shortest_half(values: Array, axis: int) -> tuple[Array, Array]:
     return centre.reshape(shape), width.reshape(shape)
 
 
+def shortest_width(values: Array, axis: int) -> Array:
+    """Width alone of the shortest half of the finite entries along ``axis``; see :func:`shortest_half`."""
+    ordered = _sorted_last(values, axis)
+    rows = ordered.reshape(-1, ordered.shape[-1])
+    count = _finite_count(rows)
+    width = np.full(len(rows), np.nan)
+    sizes = np.flatnonzero(np.bincount(count))
+    for size in sizes[sizes > 0].tolist():
+        chosen = slice(None) if sizes.size == 1 else np.flatnonzero(count == size)
+        part = rows[chosen]
+        half = size // 2 + 1
+        width[chosen] = (part[:, half - 1 : size] - part[:, : size - half + 1]).min(axis=1)
+    return width.reshape(ordered.shape[:-1])
+
+
 def _shortest_half_of(ordered: Array) -> tuple[Array, Array]:
     """Mean and width of the shortest half of sorted rows without missing entries, shape (n, size)."""
     n, size = ordered.shape
@@ -148,12 +166,20 @@ def moving_mean(values: Array, half_width: int) -> Array:
     total = _windowed(np.where(good, values, 0.0), half_width)
     count = _windowed(good.astype(np.float64), half_width)
     with np.errstate(invalid="ignore", divide="ignore"):
-        return np.where(count > 0.5, total / count, np.nan)
+        total /= count
+    total[count < 0.5] = np.nan
+    return total
 
 
 def _windowed(values: Array, half_width: int) -> Array:
     """Sum within ``half_width`` places along the last axis."""
     m = values.shape[-1]
+    if half_width <= _FEW_PLACES:
+        few = values.copy()
+        for away in range(1, min(half_width, m - 1) + 1):
+            few[..., away:] += values[..., :-away]
+            few[..., :-away] += values[..., away:]
+        return few
     reach = min(half_width, m)
     total = np.empty((*values.shape[:-1], m + 1 + 2 * reach))
     total[..., : reach + 1] = 0.0

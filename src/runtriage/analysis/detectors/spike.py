@@ -47,12 +47,14 @@ def detect(view: RunView) -> list[Form]:
 def _shared(view: RunView, role: str, kind: FindingKind) -> Form | None:
     """Look for the largest excursion that most siblings share: told, so that nobody wonders, and explained."""
     channel = f"{role}/1"
+    if channel not in view.raw.z or not (view.raw.z[channel] > _SHARED_Z).any():
+        return None
     held = [e for e in view.events.get(role, []) if e.size]
-    if channel not in view.raw.z or len(held) < 2:
+    if len(held) < 2:
         return None
     z, e, step = view.raw.z[channel], view.raw.residual[role], view.raw.step[channel]
     cadence = float(median(np.diff(step))) if step.size > 1 else 1.0
-    strong = np.flatnonzero((z > _SHARED_Z) & (np.nan_to_num(e) > RISE[role]))
+    strong = np.flatnonzero((z > _SHARED_Z) & (e > RISE[role]))
     strong = strong[strong >= max(5, step.size // 50)]
     strong = strong[np.argsort(-z[strong])][:_SHARED_LOOK]
     rows = [int(i) for i in strong if shared_steps(held, float(step[i]), 1.5 * cadence) >= max(2, (len(held) + 1) // 2)]
@@ -86,16 +88,18 @@ def _first(view: RunView, role: str, lone_index: float) -> tuple[int, float, flo
     step = view.own.step[f"{role}/1"]
     lead = max(5, int(np.searchsorted(step, view.axis.edges[min(LEAD_BINS, view.axis.bins)])))
     usable = np.zeros(e.size, dtype=bool)
-    usable[lead:] = np.nan_to_num(e[lead:]) > RISE[role]
+    usable[lead:] = e[lead:] > RISE[role]
     if not usable.any():
         return None
     budget = view.spike_budget / len(channels)
     rows: list[tuple[int, float, float]] = []
     for channel in channels:
         z, tail = view.own.z[channel], view.tails[channel]
-        strong = np.flatnonzero(usable & (z > tail.anchor))
-        for i in strong:
-            p = tail.p_run(float(z[i]), np.inf if channel.endswith(f"/{WIDTHS[-1]}") else lone_index)
+        heaviest = np.inf if channel.endswith(f"/{WIDTHS[-1]}") else lone_index
+        if tail.p_run(float(z.max()), heaviest) > budget:
+            continue
+        for i in np.flatnonzero(usable & (z > tail.anchor)):
+            p = tail.p_run(float(z[i]), heaviest)
             if p <= budget:
                 rows.append((int(i), float(z[i]), p * len(channels)))
                 break
