@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from runtriage.cli.options import HELP_NAMES, DryOpt, RulesArg, SourceArg
+from runtriage.cli.options import HELP_NAMES, DryOpt, LimitOpt, RulesArg, SinceOpt, SourceArg
 
 rules_app = typer.Typer(
     help="Derive alert rules from healthy runs, and see when they would have fired.",
@@ -88,3 +88,24 @@ def rules_prune(to: ToOpt, output: FolderOpt, dry_run: DryOpt = False) -> None: 
     from runtriage.cli.rules_files import run_prune
 
     raise typer.Exit(run_prune(output, dry=dry_run))
+
+
+@rules_app.command("notify", epilog="Example: runtriage rules notify rules.yaml mlflow:pretraining --to slack://…")
+def rules_notify(
+    rules: RulesArg,
+    source: SourceArg,
+    to: Annotated[
+        list[str] | None,
+        typer.Option(metavar="URL", help="Apprise URL; several times for several. Also RUNTRIAGE_NOTIFY_URLS."),
+    ] = None,
+    state: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Remember in FILE what was told, not in a tag of the run.")
+    ] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print what would be sent; send nothing.")] = False,
+    since: SinceOpt = None,
+    limit: LimitOpt = None,
+) -> None:
+    """Tell people once when a rule starts to fire on a run, and once when it is over: chats, e-mail, webhooks."""
+    from runtriage.cli.rules_notify import run
+
+    raise typer.Exit(run(rules, source, to=to or (), state=state, dry=dry_run, since=since, limit=limit, flags={}))

@@ -6,6 +6,8 @@ What is not ours is not in :class:`~runtriage.model.marks.Marks` and, should it 
 
 from __future__ import annotations
 
+import msgspec
+
 from runtriage.model.marks import Marks, WritePlan
 from runtriage.outputs import tags
 
@@ -35,7 +37,9 @@ def plan(wanted: Marks, present: Marks, *, what: frozenset[str] = EVERYTHING) ->
     delete_tags: tuple[str, ...] = ()
     if what & {TAGS, VIEW}:
         set_tags = {key: value for key, value in sorted(wanted.tags.items()) if present.tags.get(key) != value}
-        delete_tags = tuple(sorted(key for key in present.tags if key not in wanted.tags and tags.is_own(key)))
+        delete_tags = tuple(
+            sorted(k for k in present.tags if k not in wanted.tags and tags.is_own(k) and k != tags.ALERTS)
+        )
     if not what & {PANEL, VIEW}:
         return WritePlan(set_tags=set_tags, delete_tags=delete_tags)
     stale = sorted(path for path in present.files if path not in wanted.files and tags.is_own_file(path))
@@ -52,4 +56,7 @@ def plan(wanted: Marks, present: Marks, *, what: frozenset[str] = EVERYTHING) ->
 
 def clear(present: Marks) -> WritePlan:
     """Return the changes that remove every trace of ours, and nothing else."""
-    return plan(Marks(), present)
+    change = plan(Marks(), present)
+    if tags.ALERTS not in present.tags:
+        return change
+    return msgspec.structs.replace(change, delete_tags=tuple(sorted([*change.delete_tags, tags.ALERTS])))

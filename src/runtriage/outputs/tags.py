@@ -25,6 +25,8 @@ VERSION = "runtriage.version"
 """Version that judged."""
 CURSOR = "runtriage.cursor"
 """The tracker's cursor at the last judgement."""
+ALERTS = "runtriage.alerts"
+"""What people were told of the alert rules of a run; written by `rules notify` only, left alone by a sweep."""
 VIEW = "runtriage.view"
 """On an experiment: our saved view."""
 

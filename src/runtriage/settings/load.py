@@ -20,7 +20,7 @@ from runtriage.model.vocab import Level, Role
 from runtriage.settings.schema import EXECUTORS, MARK_KINDS, Settings
 
 ENV_PREFIX = "RUNTRIAGE_"
-_NOT_SETTINGS = frozenset({"RUNTRIAGE_CORPORA", "RUNTRIAGE_DEBUG"})
+_NOT_SETTINGS = frozenset({"RUNTRIAGE_CORPORA", "RUNTRIAGE_DEBUG", "RUNTRIAGE_NOTIFY_URLS"})
 _LISTS = frozenset({"sweep.write", "analysis.ignore_keys"})
 
 
