@@ -116,7 +116,7 @@ def test_an_interrupt_ends_a_waiting_sweep_in_one_line(faults: FaultServer) -> N
     faults.script("runs/search", Answer(delay=20))
     command = [sys.executable, "-m", "runtriage", "sweep", address(faults)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
-        while not faults.count("runs/search"):
+        while process.poll() is None and not faults.count("runs/search"):
             time.sleep(0.05)
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=15)
