@@ -25,7 +25,8 @@ def sample(**changes: object) -> RunSample:
 
 def test_the_newest_facts_of_a_run_are_on_the_page() -> None:
     """Values keep NaN and infinities in Prometheus' spelling; verdicts and flags are numbers."""
-    run = sample(values={"loss": ("train/loss", float("nan")), "lr": ("lr", 1e-5)}, z={"loss": -2.5}, firing={"a": True})
+    values = {"loss": ("train/loss", float("nan")), "lr": ("lr", 1e-5)}
+    run = sample(values=values, z={"loss": -2.5}, firing={"a": True})
     page = render_exposition([run], Health(refreshed=5.0)).splitlines()
     assert {
         'runtriage_run_verdict{run="r",config="c"} 1.0',
