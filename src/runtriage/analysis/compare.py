@@ -35,7 +35,7 @@ from runtriage.analysis.detectors import (
     validation,
     warmup,
 )
-from runtriage.analysis.excursions import JOINT, NOISE_FLOOR, WIDTHS, Excursions, Tail, excursions, fit_tail
+from runtriage.analysis.excursions import JOINT, NOISE_FLOOR, WIDTHS, Excursions, Tail, TailPool, excursions_of
 from runtriage.analysis.form import Form, RunView
 from runtriage.analysis.members import Members, Trust, events_of, left_out, schedule_rows, usable
 from runtriage.analysis.order_stats import Array
@@ -165,6 +165,7 @@ class _Beside:
     counts: NDArray[np.intp]
     paired: list[bool]
     schedule: tuple[Array, Array] | None
+    pools: dict[str, TailPool]
     budget: float
 
     def view(self, i: int, run: PreparedRun, sketched: Sketch, own: Excursions, raw: Excursions) -> RunView:
@@ -179,7 +180,7 @@ class _Beside:
         """
         count = int(self.counts[i])
         has = self.moved is not None and count >= 2
-        others = [j for j in range(len(self.table.ids)) if self.use[i, j].any()]
+        others = np.flatnonzero(self.use[i].any(axis=1)).tolist()
         moved = self.moved if has else None
         z, r, centre, sd = ({}, {}, {}, {}) if moved is None else (
             _by_role(values[i], self.roles) for values in (moved.z, moved.r, moved.centre, moved.sd)
@@ -194,7 +195,7 @@ class _Beside:
             limits={k: level_limit(count, chance * s, noise=k.startswith(NOISE)) for k, s in share.items()},
             share={k: _LEVEL_SHARE * s for k, s in share.items()},
             level_p=level_curve(count), noise_p=level_curve(count, noise=True),
-            tails=_tails(own, [self.table.peaks[j] for j in others] if has else []),
+            tails=self._tails(own, others if has else []),
             spike_budget=_SPIKE_SHARE * self.budget,
             events={
                 role: [self.table.events[j].get(role, np.empty(0, np.int64)) for j in others]
@@ -202,6 +203,20 @@ class _Beside:
             } if has else {},
             schedule=self.schedule if has else None, phases=_phases(lr, memory), memory=memory,
         )
+
+    def _tails(self, own: Excursions, others: list[int]) -> dict[str, Tail]:
+        """Tail of each spike channel, from the run's siblings."""
+        chosen = np.zeros(len(self.table.ids), dtype=bool)
+        chosen[others] = True
+        pools = self.pools.items()
+        return {channel: pool.fit(chosen, own.peak[channel]) for channel, pool in pools if channel in own.peak}
+
+
+def _pools(table: Members) -> dict[str, TailPool]:
+    """Pool the members' largest excursions by spike channel."""
+    channels = [f"{role}/{w}" for role in NOISE_FLOOR for w in WIDTHS] + [JOINT]
+    missing = np.empty(0)
+    return {channel: TailPool.of([peak.get(channel, missing) for peak in table.peaks]) for channel in channels}
 
 
 def _round(
@@ -227,7 +242,7 @@ def _round(
     centres = [
         _by_role(moved.centre[i], roles) if moved is not None and counts[i] >= 2 else {} for i in range(len(runs))
     ]
-    raw = [excursions(s, axis, c) for s, c in zip(sketches, centres, strict=True)]
+    raw = excursions_of(sketches, axis, centres)
     own, paired = _paired(runs, raw, table, axis)
     if table.live:
         table.events = [events_of(r, o) for r, o in zip(runs, raw, strict=True)]
@@ -237,7 +252,7 @@ def _round(
         ]
     beside = _Beside(
         axis=axis, table=table, moved=moved, roles=roles, use=use, counts=counts, paired=paired, budget=budget,
-        schedule=table.schedule(axis.bins),
+        schedule=table.schedule(axis.bins), pools=_pools(table),
     )
     result = []
     for i, run in enumerate(runs):
@@ -276,16 +291,6 @@ def _phases(lr: Series | None, memory: dict[str, object]) -> tuple[Phase, ...]:
     return cast("tuple[Phase, ...]", memory["phases"])
 
 
-def _tails(own: Excursions, members: list[dict[str, Array]]) -> dict[str, Tail]:
-    channels = [f"{role}/{w}" for role in NOISE_FLOOR for w in WIDTHS] + [JOINT]
-    out = {}
-    for channel in channels:
-        if channel not in own.peak:
-            continue
-        pool = [m[channel] for m in members if channel in m]
-        out[channel] = fit_tail(pool, own.peak[channel])
-    return out
-
-
 def _by_role(values: Array, roles: list[str]) -> dict[str, Array]:
-    return {role: values[k] for k, role in enumerate(roles) if np.isfinite(values[k]).any()}
+    some = np.atleast_1d(np.isfinite(values).any(axis=-1))
+    return {role: values[k] for k, role in enumerate(roles) if some[k]}

@@ -13,7 +13,9 @@ tail.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -100,29 +102,62 @@ def excursions(sketch: Sketch, axis: Axis, centre: dict[str, Array]) -> Excursio
     centre
         Role to the cohort's level per bin, shape (B,); a role that is missing is detrended by its own level alone.
     """
-    residual: dict[str, Array] = {}
-    units: dict[str, Array] = {}
-    rows: dict[str, Array] = {}
-    for role, floor in NOISE_FLOOR.items():
-        if role not in sketch.rows:
-            continue
-        step, value = sketch.rows[role]
-        base = _slow_level(sketch.level[role], centre.get(role))
+    return excursions_of([sketch], axis, [centre])[0]
+
+
+def excursions_of(
+    sketches: Sequence[Sketch], axis: Axis, centres: Sequence[Mapping[str, Array]]
+) -> list[Excursions]:
+    """Standardise the rows of several runs on one axis; see :func:`excursions`."""
+    bases = [_slow_levels(sketches, role, centres) for role in NOISE_FLOOR]
+    out = []
+    for sketch, levels in zip(sketches, zip(*bases, strict=True), strict=True):
+        residual: dict[str, Array] = {}
+        units: dict[str, Array] = {}
+        rows: dict[str, Array] = {}
+        for (role, floor), base in zip(NOISE_FLOOR.items(), levels, strict=True):
+            known = np.isfinite(base)
+            if role not in sketch.rows or known.sum() < 3:
+                continue
+            sd = _local_sd(sketch, role, axis, floor)
+            if sd is None:
+                continue
+            step, value = sketch.rows[role]
+            e = value - np.interp(step, axis.mid[known], base[known])
+            unit = e / sd
+            residual[role] = e
+            units[role] = unit if np.isfinite(unit).all() else np.nan_to_num(unit, nan=0.0, posinf=0.0, neginf=0.0)
+            rows[role] = step
+        z, steps = channels_of(units, rows)
+        out.append(Excursions(residual=residual, z=z, step=steps, peak=peaks_of(z, steps, axis)))
+    return out
+
+
+def _local_sd(sketch: Sketch, role: str, axis: Axis, floor: float) -> Array | None:
+    """Noise of a role at each row; None where it is not known anywhere."""
+    if role not in sketch.local_sd:
         noise = moving_median(sketch.noise[role], _HALF_WINDOW)
-        known = np.isfinite(base)
-        if known.sum() < 3 or not np.isfinite(noise).any():
-            continue
-        e = value - np.interp(step, axis.mid[known], base[known])
         noisy = np.isfinite(noise)
-        sd = np.interp(step, axis.mid[noisy], np.maximum(noise[noisy], floor))
-        residual[role] = e
-        units[role] = np.nan_to_num(e / sd, nan=0.0, posinf=0.0, neginf=0.0)
-        rows[role] = step
-    z, steps = channels_of(units, rows)
-    peak = {channel: block_max(steps[channel], values, axis.edges) for channel, values in z.items()}
-    for largest in peak.values():
-        largest[:LEAD_BINS] = 0.0  # a start is steep and settles: its excursions say nothing of later ones
-    return Excursions(residual=residual, z=z, step=steps, peak=peak)
+        if not noisy.any():
+            return None
+        sketch.local_sd[role] = np.interp(sketch.rows[role][0], axis.mid[noisy], np.maximum(noise[noisy], floor))
+    return sketch.local_sd[role]
+
+
+def peaks_of(z: Mapping[str, Array], steps: Mapping[str, Array], axis: Axis) -> dict[str, Array]:
+    """Return the largest excursion per bin of each channel, shape (B,).
+
+    The first bins are left out: a start is steep and settles, and its excursions say nothing of later ones.
+    """
+    peak = {}
+    places: dict[int, NDArray[np.intp]] = {}
+    for channel, values in z.items():
+        step = steps[channel]
+        if id(step) not in places:
+            places[id(step)] = np.searchsorted(step, axis.edges)
+        peak[channel] = _largest(places[id(step)], values)
+        peak[channel][:LEAD_BINS] = 0.0
+    return peak
 
 
 def channels_of(units: dict[str, Array], steps: dict[str, Array]) -> tuple[dict[str, Array], dict[str, Array]]:
@@ -175,31 +210,74 @@ def fit_tail(members: list[Array], own: Array) -> Tail:
     may be real spikes of members that were not found out. The slope of log size against log rank over the next ranks is
     one over the index. A lone run has only itself, and passes over its two largest bins.
     """
-    pool = [m[m > 0] for m in members]
-    pool = [m for m in pool if m.size >= _LEAST_BINS]
-    runs = len(pool)
-    if runs >= 2:
-        values = np.sort(np.concatenate(pool))[::-1]
-        first = 1 + -(-runs // _PASSED_OVER)
-    else:
-        runs, values, first = 1, np.sort(own[own > 0])[::-1], 3
-        if values.size < 2 * _LEAST_BINS:
-            return Tail(anchor=6.0, rate=1.0, index=3.0)
-    last = min(values.size, first + max(_LEAST_RANKS, values.size // 40))
-    ranked = np.maximum(values[first - 1 : last], 0.5)
-    x = np.log(np.arange(first, first + ranked.size))
+    return TailPool.of(members).fit(np.ones(len(members), dtype=bool), own)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class TailPool:
+    """The largest excursions per bin of all members of a cohort, sorted once for all that leave one out.
+
+    Attributes
+    ----------
+    values, owner
+        Sizes from large to small and the member each belongs to, shape (m,).
+    enough
+        Members with enough bins to count, shape (R,).
+    """
+
+    values: Array
+    owner: NDArray[np.intp]
+    enough: NDArray[np.bool_]
+
+    @classmethod
+    def of(cls, members: Sequence[Array]) -> TailPool:
+        """Pool members; zero is no data."""
+        parts = [m[m > 0] for m in members]
+        sizes = np.array([p.size for p in parts], dtype=np.intp)
+        values = np.concatenate(parts) if parts else np.empty(0)
+        order = np.argsort(-values, kind="stable")
+        return cls(
+            values=values[order], owner=np.repeat(np.arange(len(parts)), sizes)[order], enough=sizes >= _LEAST_BINS
+        )
+
+    def fit(self, chosen: NDArray[np.bool_], own: Array) -> Tail:
+        """Fit the tail of the chosen members, shape (R,); see :func:`fit_tail`."""
+        chosen = chosen & self.enough
+        runs = int(np.count_nonzero(chosen))
+        if runs >= 2:
+            values = self.values[chosen[self.owner]]
+            first = 1 + -(-runs // _PASSED_OVER)
+        else:
+            runs, values, first = 1, np.sort(own[own > 0])[::-1], 3
+            if values.size < 2 * _LEAST_BINS:
+                return Tail(anchor=6.0, rate=1.0, index=3.0)
+        last = min(values.size, first + max(_LEAST_RANKS, values.size // 40))
+        ranked = np.maximum(values[first - 1 : last], 0.5)
+        x, power = _log_ranks(first, ranked.size)
+        slope = -float(x @ np.log(ranked)) / max(power, 1e-12)
+        index = min(max(1.0 / max(slope, 1e-3), 2.0), 10.0)
+        return Tail(anchor=max(float(ranked[0]), 2.5), rate=first / runs, index=index)
+
+
+@lru_cache(maxsize=256)
+def _log_ranks(first: int, size: int) -> tuple[Array, float]:
+    """Take logs of consecutive ranks less their mean, and their sum of squares."""
+    x = np.log(np.arange(first, first + size))
     x -= x.mean()
-    slope = -float(x @ np.log(ranked)) / max(float(x @ x), 1e-12)
-    return Tail(
-        anchor=max(float(ranked[0]), 2.5), rate=first / runs, index=float(np.clip(1.0 / max(slope, 1e-3), 2.0, 10.0))
-    )
+    x.flags.writeable = False
+    return x, float(x @ x)
 
 
-def _slow_level(own: Array, centre: Array | None) -> Array:
-    if centre is None or not np.isfinite(centre).any():
-        return moving_median(own, 2)
-    offset = moving_median(own - centre, _HALF_WINDOW)
-    return np.where(np.isfinite(centre), centre + offset, moving_median(own, 2))
+def _slow_levels(sketches: Sequence[Sketch], role: str, centres: Sequence[Mapping[str, Array]]) -> Array:
+    """Level that is taken from the rows of each run, shape (C, B): the cohort's moved to the run, or its own."""
+    bins = max((level.size for s in sketches for level in s.level.values()), default=0)
+    missing = np.full(bins, np.nan)
+    own = np.array([s.level.get(role, missing) for s in sketches])
+    centre = np.array([c.get(role, missing) for c in centres])
+    with np.errstate(invalid="ignore"):
+        known = np.isfinite(centre)
+        moved = centre + moving_median(own - centre, _HALF_WINDOW)
+    return moved if known.all() else np.where(known, moved, moving_median(own, 2))
 
 
 def _averaged(unit: Array, width: int) -> Array:
@@ -231,9 +309,12 @@ def block_max(step: Array, z: Array, edges: Array) -> Array:
     ndarray
         Shape (B,); 0 where there is no row.
     """
-    at = np.searchsorted(step, edges)
-    out = np.zeros(edges.size - 1)
-    some = np.flatnonzero(np.diff(at) > 0)
+    return _largest(np.searchsorted(step, edges), z)
+
+
+def _largest(at: NDArray[np.intp], z: Array) -> Array:
+    out = np.zeros(at.size - 1)
+    some = np.flatnonzero(at[1:] > at[:-1])
     if some.size:
         out[some] = np.maximum.reduceat(z[: at[-1]], at[some])
     return out

@@ -202,6 +202,8 @@ def moving_median(values: Array, half_width: int) -> Array:
     m, width = values.shape[-1], 2 * half_width + 1
     if m <= width or not np.isfinite(values).all():
         return nan_median(_windows(_padded(values, half_width), width), -1)
+    if half_width == 1:
+        return _median_of_three(values)
     out = np.empty(values.shape)
     inner = np.array(_windows(values, width))
     inner.sort(axis=-1)
@@ -212,6 +214,17 @@ def moving_median(values: Array, half_width: int) -> Array:
     )[..., :half_width]
     tail = nan_median(_windows(_padded(values[..., m - width + 1 :], half_width), width), -1)
     out[..., m - half_width :] = tail[..., half_width:]
+    return out
+
+
+def _median_of_three(values: Array) -> Array:
+    """Median of each place and its neighbours along the last axis, of two at the ends; nothing is missing."""
+    out = np.empty(values.shape)
+    a, b, c = values[..., :-2], values[..., 1:-1], values[..., 2:]
+    np.maximum(np.minimum(a, b), np.minimum(np.maximum(a, b), c), out=out[..., 1:-1])
+    for end, other in ((0, 1), (-1, -2)):
+        low = np.minimum(values[..., end], values[..., other])
+        out[..., end] = low + 0.5 * (np.maximum(values[..., end], values[..., other]) - low)
     return out
 
 

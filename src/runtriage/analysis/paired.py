@@ -11,7 +11,7 @@ import dataclasses
 
 import numpy as np
 
-from runtriage.analysis.excursions import LEAD_BINS, NOISE_FLOOR, Excursions, block_max, channels_of
+from runtriage.analysis.excursions import NOISE_FLOOR, Excursions, channels_of, peaks_of
 from runtriage.analysis.order_stats import Array, median, moving_median, nan_median
 from runtriage.analysis.sketch import Axis, bin_stats
 
@@ -71,10 +71,7 @@ def subtract(own: Excursions, others: list[dict[str, Rows]], axis: Axis) -> Excu
         unit[role] = np.nan_to_num(e / sd, nan=0.0, posinf=0.0, neginf=0.0)
         steps[role] = step
     z, step_of = channels_of(unit, steps)
-    peak = {channel: block_max(step_of[channel], rows, axis.edges) for channel, rows in z.items()}
-    for largest in peak.values():
-        largest[:LEAD_BINS] = 0.0
-    return dataclasses.replace(own, residual=residual, z=z, step=step_of, peak=peak)
+    return dataclasses.replace(own, residual=residual, z=z, step=step_of, peak=peaks_of(z, step_of, axis))
 
 
 def rows_of(own: Excursions) -> dict[str, Rows]:

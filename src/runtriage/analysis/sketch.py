@@ -77,12 +77,15 @@ class Sketch:
         Role to the robust standard deviation of the log values within a bin around their trend, shape (B,).
     rows
         Role to (step, log value) at full resolution; values that are not positive and finite are NaN.
+    local_sd
+        Role to the local noise at each row, shape (n,): filled by whoever needs it first, since no cohort changes it.
     """
 
     run_id: str
     level: dict[str, Array] = field(default_factory=dict)
     noise: dict[str, Array] = field(default_factory=dict)
     rows: dict[str, tuple[Array, Array]] = field(default_factory=dict)
+    local_sd: dict[str, Array] = field(default_factory=dict)
 
 
 def warp(q: Array) -> Array:

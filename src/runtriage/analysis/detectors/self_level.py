@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import cast
 
 import numpy as np
 
 from runtriage.analysis.form import Form, RunView
 from runtriage.analysis.levels import level_shifts
 from runtriage.analysis.locate import middle
-from runtriage.analysis.order_stats import Array, median, moving_mean, moving_median
+from runtriage.analysis.order_stats import Array, median, moving_mean, moving_median, nan_median
 from runtriage.model.vocab import Explanation, FindingKind, Outcome, Role
 
 _LEAST_JUMP = 0.05
@@ -20,6 +21,7 @@ _SHORT = 20
 _MOST_ROWS = 4096
 _NOISE_REACH = 12
 _NOISES = 8.0
+_WANDER, _WANDER_REACH = 1.7, 40
 _LEAST_WIDTH = 2
 _FEW_ROWS = 150
 _LASTS = 0.4
@@ -35,6 +37,8 @@ def detect(view: RunView) -> list[Form]:
     if Role.LOSS not in view.sketch.rows:
         return []
     if view.has_cohort:
+        if not _may_rise(view, _GREAT_RISE):
+            return []
         form = _excursion(view, _GREAT_RISE)
         return [form] if form is not None and form.explained_by is None and not _shared(view, form) else []
     step, value = view.sketch.rows[Role.LOSS]
@@ -58,6 +62,24 @@ def _shift(view: RunView) -> Form | None:
             measures={"jump": float(shift.jump), "final": float(shift.jump)},
         )
     return None
+
+
+def _may_rise(view: RunView, least: float) -> bool:
+    """Rule out quickly that an excursion is larger than ``least``: against the lowest row, not the lowest level."""
+    if "most" not in view.memory:
+        _, value = _thinned(view)
+        if value.size < _SHORT:
+            return True
+        # the slow median looks ahead by its half width, so the lowest row must as well
+        ahead = min(_slow_reach(value.size), value.size - 1)
+        lowest = np.minimum.accumulate(np.append(value[ahead:], np.full(ahead, np.inf)))
+        lowest = np.minimum(lowest, value[: ahead + 1].min())
+        view.memory["most"] = float((moving_median(value, 1) - lowest).max())
+    return cast("float", view.memory["most"]) > least
+
+
+def _slow_reach(rows: int) -> int:
+    return int(np.clip(rows // 40, 1, _NOISE_REACH))
 
 
 def _excursion(view: RunView, least: float) -> Form | None:
@@ -140,13 +162,20 @@ def _curve(view: RunView) -> _Curve:
     # in a short history a row is an average over an epoch or an evaluation: lone rows count
     level = value if n < _FEW_ROWS else moving_median(value, 1)
     # a wide median for the lowest level: the smallest of many noisy rows lies far below it
-    slow = moving_median(value, int(np.clip(n // 40, 1, _NOISE_REACH)))
+    slow = moving_median(value, _slow_reach(n))
     low = np.concatenate([[level[0]], np.minimum.accumulate(slow)[:-1]])
     # a mean of sizes, not a median: two-valued noise counts
     noise = 1.2533 * moving_mean(np.abs(value - moving_median(value, 4)), _NOISE_REACH)
-    before = np.concatenate([np.full(_NOISE_REACH + 1, np.inf), noise[: -_NOISE_REACH - 1]])
-    before[: _NOISE_REACH + 1] = np.nanmax(noise[: 2 * _NOISE_REACH])
+    # neighbours that agree hide their noise from a narrow median: how far the level wanders counts as well
+    wander = _WANDER * moving_mean(np.abs(level - slow), _WANDER_REACH)
+    before = np.maximum(_past(noise, _NOISE_REACH + 1), _past(wander, _WANDER_REACH + _NOISE_REACH + 1))
     return _Curve(step=step, value=value, level=level, low=low, before=before)
+
+
+def _past(sizes: Array, rows: int) -> Array:
+    """Take each row's size from ``rows`` rows before it; the first rows have the largest of their own."""
+    rows = min(rows, sizes.size)
+    return np.concatenate([np.full(rows, np.nanmax(sizes[: 2 * _NOISE_REACH])), sizes[: sizes.size - rows]])
 
 
 def _thinned(view: RunView) -> tuple[Array, Array]:
@@ -158,7 +187,7 @@ def _thinned(view: RunView) -> tuple[Array, Array]:
     if size <= 1:
         return step, value
     whole = value.size // size * size
-    return step[:whole:size], np.median(value[:whole].reshape(-1, size), axis=1)
+    return step[:whole:size], nan_median(value[:whole].reshape(-1, size), -1)
 
 
 def _short(step: np.ndarray, value: np.ndarray) -> list[Form]:
