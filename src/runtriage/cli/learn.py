@@ -43,5 +43,8 @@ def run(address: str, output: str, *, since: str | None, limit: int | None, flag
     for name, baseline in sorted(learned.cohorts.items()):
         left_out = f", {len(baseline.excluded)} left out" if baseline.excluded else ""
         out(f"{name}: {len(baseline.members)} runs{left_out}")
-    out(f"{len(learned.cohorts)} baselines from {len(chosen) - len(failed)} runs in {output}" if output != "-" else "")
+    count = len(learned.cohorts)
+    out(
+        f"{count} baseline{'' if count == 1 else 's'} from {len(chosen) - len(failed)} runs in {output}" if output != "-" else ""
+    )
     return PARTLY if failed else 0

@@ -56,14 +56,19 @@ def read_csv(path: Path) -> Found:
         skipped.append(1)
         return "skip"
 
-    if not path.read_bytes()[:64].strip():
+    content = path.read_bytes()
+    if not content[:64].strip():
         return Found(tracks={}, notes=(f"{path.name} is empty",))
-    table = _csv_table(path, skip, {})
+    try:
+        content.decode()
+    except UnicodeDecodeError:  # a line cut or overwritten: the others are still good
+        content = content.decode(errors="replace").encode()
+    table = _csv_table(path, content, skip, {})
     name = pick(table.column_names, STEP_NAMES)
     if name is not None and table.column_names.count(name) == 1:
         found = cells(table.column(name), name)
         if loses_digits(found):  # integers and floats mixed: 2^53 and beyond must not pass through float64
-            table = _csv_table(path, skip, {name: pa.string()})
+            table = _csv_table(path, content, skip, {name: pa.string()})
             skipped = skipped[: len(skipped) // 2]
     notes = (
         (f"{len(skipped)} lines of {path.name} do not have the columns of its header and were left out",)
@@ -123,10 +128,10 @@ def read_jsonl(path: Path) -> Found:
     return _assemble(names, lambda i: parsed[names[i]], step, len(rows), notes)
 
 
-def _csv_table(path: Path, skip: Callable[[Any], str], types: dict[str, pa.DataType]) -> pa.Table:
+def _csv_table(path: Path, content: bytes, skip: Callable[[Any], str], types: dict[str, pa.DataType]) -> pa.Table:
     try:
         return pacsv.read_csv(
-            path,
+            pa.BufferReader(content),
             read_options=pacsv.ReadOptions(use_threads=False),
             parse_options=pacsv.ParseOptions(invalid_row_handler=skip),
             convert_options=pacsv.ConvertOptions(null_values=[""], strings_can_be_null=True, column_types=types),

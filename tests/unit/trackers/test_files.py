@@ -257,3 +257,13 @@ def test_absent_run_is_still_a_run(root: Path) -> None:
     """A name below a folder of runs is taken for a run, so the error can say that it is not there."""
     put(root, "r", facts={})
     assert split_run(f"files:{root}/zzz") == (f"files:{root}", "zzz")
+
+
+def test_bytes_that_are_no_text_cost_their_line_only(root: Path) -> None:
+    """A line with bytes that are not UTF-8 is left out with a note; the rows around it are read."""
+    put(root, "r", csv="step,loss\n1,2.0\n")
+    with (root / "r" / "history.csv").open("ab") as file:
+        file.write(b"\xff\xfe\x00\n2,1.5\n")
+    history = only(root)
+    np.testing.assert_array_equal(history.tracks["loss"].value, [2.0, 1.5])
+    assert "1 lines" in history.notes[0]
