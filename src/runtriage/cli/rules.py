@@ -17,7 +17,7 @@ from runtriage.model.rule import RuleSet
 from runtriage.model.vocab import Level
 from runtriage.pipeline import Params, fingerprint, triage_cohort
 from runtriage.rules.codec import decode_rules, encode_rules
-from runtriage.rules.derive import Cohort, derive, merge
+from runtriage.rules.derive import LEAST_HEALTHY, NO_RULES, Cohort, derive, merge
 from runtriage.rules.recipes import Member
 from runtriage.rules.score import kind_of
 from runtriage.sweep.run import histories, read_all
@@ -129,7 +129,11 @@ def _tell(rules: RuleSet, output: str) -> None:
     out(f"{'rule':<24}{'configs':>8}  {'false alarms (left out)':<25}{'hits':<10}")
     for kind, (count, fired, runs, caught, bad) in sorted(kinds.items()):
         out(f"{clean(kind, 24):<24}{count:>8}  {f'{fired} of {runs} healthy runs':<25}{f'{caught} of {bad}':<10}")
+    without = [one for one in rules.dropped if one.id.startswith(NO_RULES)]
+    if without:
+        note(f"no rules for {len(without)} configs with fewer than {LEAST_HEALTHY} healthy runs")
     for one in rules.dropped:
-        note(f"no {one.id}: {clean(one.reason)}")
+        if one not in without:
+            note(f"no {one.id}: {clean(one.reason)}")
     kept = sum(rule.keep for rule in rules.rules)
     out(f"{len(rules.rules)} rules in {output}" + (f", {kept} of them kept as they were" if kept else ""))

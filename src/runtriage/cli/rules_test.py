@@ -144,12 +144,16 @@ def _first(rules: Sequence[AlertRule], runs: Sequence[Replayed], known: Mapping[
     return lines
 
 
+def _onset(known: Known | None) -> int | None:
+    return int(known.onset) if known is not None and known.onset is not None else None
+
+
 def _lanes(rules: Sequence[AlertRule], runs: Sequence[Replayed], known: Mapping[str, Known]) -> list[Lane]:
     severity = {rule.id: rule.severity for rule in rules}
     return [
         Lane(
             name=run.name, first_step=run.first_step, last_step=run.last_step,
-            onset=known[run.run_id].onset if run.run_id in known else None,
+            onset=_onset(known.get(run.run_id)),
             shots=tuple(
                 Shot(step=firing.step, severity=severity.get(firing.rule, Severity.WARNING), rule=firing.rule)
                 for firing in run.firings

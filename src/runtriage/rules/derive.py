@@ -29,6 +29,9 @@ LEAST_HEALTHY = 3
 MOST_HEALTHY = 32
 """Healthy runs of one config that are looked at; more add nothing to a limit but time."""
 
+NO_RULES = "all-"
+"""First part of the id under which a config without any rules stands among the dropped."""
+
 _MONTHS = 4
 _WARM_PART = 0.01
 
@@ -83,7 +86,7 @@ def derive(cohorts: Sequence[Cohort], *, today: date, budget: float = 0.02, sour
     for cohort in sorted(cohorts, key=lambda one: one.config):
         if len(cohort.healthy) < LEAST_HEALTHY:
             reason = f"{len(cohort.healthy)} healthy run(s) of this config; limits take {LEAST_HEALTHY}"
-            dropped.append(Dropped(id=f"all-{cohort.config}", reason=reason))
+            dropped.append(Dropped(id=f"{NO_RULES}{cohort.config}", reason=reason))
         else:
             usable.append(cohort)
     guards = [_warm_up(cohort) for cohort in usable]

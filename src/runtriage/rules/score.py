@@ -32,7 +32,7 @@ class Known(msgspec.Struct, frozen=True, kw_only=True):
 
     run_id: str
     healthy: bool
-    onset: int | None = None
+    onset: float | None = None
     tolerance: float = _TOLERANCE
 
 
@@ -159,7 +159,7 @@ def _score(kind: str, ids: set[str], told: Sequence[tuple[Replayed, Known]]) -> 
             healthy_fired += bool(steps)
             continue
         faulty += 1
-        onset = label.onset if label.onset is not None else run.first_step
+        onset = int(label.onset) if label.onset is not None else run.first_step
         slack = label.tolerance * (run.last_step - run.first_step) if label.onset is not None else 0.0
         late = [step for step in steps if step >= onset - slack]
         early += any(step < onset - slack for step in steps)
