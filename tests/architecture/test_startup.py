@@ -8,7 +8,7 @@ import sys
 import pytest
 
 HEAVY = ("jinja2", "mlflow", "numpy", "pandas", "plotext", "pyarrow", "requests", "scipy", "wandb", "yaml")
-COMMANDS = ((), ("sweep",), ("check",), ("learn",), ("marks",), ("doctor",), ("demo",))
+COMMANDS = ((), ("sweep",), ("check",), ("learn",), ("marks",), ("doctor",), ("demo",), ("rules",), ("serve",))
 
 PROGRAM = f"""
 import sys

@@ -1,0 +1,84 @@
+"""What people were told is kept on the run in a real MLflow server, from one round to the next."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from mlflow_server.real import RealServer
+
+from runtriage.model.rule import RULES_SCHEMA, AlertRule, NonFinite, RuleSet
+from runtriage.notify.message import Message
+from runtriage.outputs import tags
+from runtriage.pipeline import Params
+from runtriage.registry import open_source
+from runtriage.rules.codec import encode_rules
+from runtriage.sweep.alerts import OnTheRun, tell
+
+pytestmark = pytest.mark.integration
+RULES = (AlertRule(id="nan", about="The loss is NaN.", role="loss", condition=NonFinite()),)
+
+
+class Box:
+    """Takes every message."""
+
+    def __init__(self) -> None:
+        self.taken: list[Message] = []
+
+    def __len__(self) -> int:
+        return 1
+
+    def send(self, message: Message) -> tuple[str, ...]:
+        """Keep it."""
+        self.taken.append(message)
+        return ()
+
+
+def told(server: RealServer, name: str) -> list[str]:
+    """Hold one round as a new process would, and return the titles of what was sent."""
+    source = open_source(server.address(name))
+    box = Box()
+    tell(source, list(source.list_runs()), RULES, params=Params(), memory=OnTheRun(source), sender=box)
+    source.close()
+    return [message.title for message in box.taken]
+
+
+def cli(*words: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "runtriage", *words]
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=120, check=False)
+
+
+def test_a_regime_is_told_once_across_sweeps_and_cleared_with_the_marks(
+    mlflow_server: RealServer, tmp_path: Path
+) -> None:
+    """Start, silence, a sweep that writes its own marks, silence, end; a clear leaves no tag of ours."""
+    name = "told"
+    run = mlflow_server.run(mlflow_server.experiment(name), "live", start=int(time.time() * 1000))
+    mlflow_server.log(run, "loss", [(i, 2.0 - i / 100, 1_700_000_000_000 + i) for i in range(50)])
+    mlflow_server.log(run, "loss", [(i, float("nan"), 1_700_000_000_000 + i) for i in range(50, 55)])
+    rounds = [told(mlflow_server, name), told(mlflow_server, name)]
+    swept = cli("sweep", mlflow_server.address(name), "--write", "tags", folder=tmp_path)
+    rounds.append(told(mlflow_server, name))
+    kept = mlflow_server.tags(run)
+    mlflow_server.log(run, "loss", [(i, 1.4, 1_700_000_000_000 + i) for i in range(55, 120)])
+    rounds.append(told(mlflow_server, name))
+    assert rounds == [["live: The loss is NaN"], [], [], ["live: over: The loss is NaN"]]
+    assert {tags.ALERTS, tags.STATUS} <= kept.keys(), swept.stderr
+    cli("marks", "clear", mlflow_server.address(name), folder=tmp_path)
+    assert not [key for key in mlflow_server.tags(run) if key.startswith(tags.PREFIX)]
+
+
+def test_a_dry_run_on_a_server_writes_nothing(mlflow_server: RealServer, tmp_path: Path) -> None:
+    """The message is printed, with a link to the run; no tag appears."""
+    name = "dry"
+    run = mlflow_server.run(mlflow_server.experiment(name), "live")
+    mlflow_server.log(run, "loss", [(i, float("nan"), 1_700_000_000_000 + i) for i in range(20)])
+    before = mlflow_server.tags(run)
+    (tmp_path / "rules.yaml").write_bytes(encode_rules(RuleSet(schema=RULES_SCHEMA, rules=RULES)))
+    done = cli("rules", "notify", "rules.yaml", mlflow_server.address(name), "--dry-run", folder=tmp_path)
+    assert "The loss is NaN. Step 0" in done.stdout
+    assert run in done.stdout
+    assert mlflow_server.tags(run) == before
