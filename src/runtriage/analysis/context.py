@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import cast
+
 import numpy as np
 
 from runtriage.analysis.form import RunView
 from runtriage.analysis.order_stats import Array, median, moving_median
-from runtriage.model.series import PreparedRun
+from runtriage.model.series import PreparedRun, Series
 from runtriage.model.vocab import Role
 
 ABOVE = 0.26
@@ -56,11 +58,20 @@ def lr_above(view: RunView) -> int | None:
     lr = view.run.by_role.get(Role.LR)
     if lr is None or view.schedule is None or not view.has_cohort or lr.value.size < _LEAST_ROWS:
         return None
-    step = lr.step.astype(np.float64)
-    row, _ = jumps_off(view.schedule, step, lr.value)
-    if row is None:
-        row, _ = leaves(view.schedule, step, lr.value)
+    row, _ = off_schedule(view, view.schedule, lr)
     return int(lr.step[row]) if row is not None and above(view.schedule, lr.value[row:]) > ABOVE else None
+
+
+def off_schedule(view: RunView, schedule: tuple[Array, Array], lr: Series) -> tuple[int | None, float]:
+    """Row at which the lr jumps off or leaves a schedule, and by how much; worked out once for each schedule."""
+    known = cast("tuple[object, int | None, float] | None", view.memory.get("off_schedule"))
+    if known is None or known[0] is not schedule:
+        step = lr.step.astype(np.float64)
+        row, change = jumps_off(schedule, step, lr.value)
+        if row is None:
+            row, change = leaves(schedule, step, lr.value)
+        view.memory["off_schedule"] = known = (schedule, row, change)
+    return known[1], known[2]
 
 
 def leaves(schedule: tuple[Array, Array], step: Array, value: Array) -> tuple[int | None, float]:

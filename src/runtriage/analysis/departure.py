@@ -160,7 +160,7 @@ def _spread(deviation: Array, floor: Array, *, trusted: bool) -> tuple[Array, Ar
         limit = _CLIP_SD * np.maximum(_MAD_TO_SD * nan_median(size.reshape(*size.shape[:2], -1), -1), floor)
         np.minimum(size, limit[:, :, None, None], out=size)
         size *= size
-        size[~good] = 0.0
+        np.fmax(size, 0.0, out=size)  # what is missing counts nothing
         variance = size.sum(axis=2) / np.maximum(count - 1, 1)
         dof = np.maximum(count - 1, 0).astype(np.float64)
     else:

@@ -128,7 +128,9 @@ def episode(z: Array, limit: float, length: int, sign: int) -> tuple[int, int] |
     tuple of int or None
         Half-open bins.
     """
-    hot = np.nan_to_num(z * sign) > limit
+    hot = z * sign > limit
+    if np.count_nonzero(hot) < length:
+        return None
     edges = np.flatnonzero(np.diff(np.concatenate([[False], hot, [False]]).astype(np.int8)))
     for a, b in zip(edges[::2], edges[1::2], strict=True):
         if b - a >= length:

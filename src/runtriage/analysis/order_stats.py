@@ -244,5 +244,7 @@ def _windows(values: Array, width: int) -> Array:
 
 def runs_true(mask: NDArray[np.bool_]) -> list[tuple[int, int]]:
     """Half-open index spans in which a one-dimensional mask is true."""
+    if not mask.any():
+        return []
     edges = np.flatnonzero(np.diff(np.concatenate([[False], mask, [False]]).astype(np.int8)))
     return [(int(a), int(b)) for a, b in zip(edges[::2], edges[1::2], strict=True)]

@@ -35,7 +35,14 @@ def share_order(own: Rows, others: list[Rows]) -> bool:
     own, others
         Residuals of the loss; compared at the steps they have in common.
     """
-    correlations = [c for c in (_correlation(own, o) for o in others[:_MOST_SIBLINGS]) if c is not None]
+    correlations: list[float] = []
+    for other in others[:_MOST_SIBLINGS]:
+        c = _correlation(own, other)
+        if c is not None:
+            correlations.append(c)
+            alike = sum(c > SAME_ORDER for c in correlations)
+            if max(alike, len(correlations) - alike) > _MOST_SIBLINGS // 2:
+                break  # the median is decided
     return bool(correlations) and float(median(correlations)) > SAME_ORDER
 
 

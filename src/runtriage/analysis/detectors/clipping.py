@@ -34,7 +34,7 @@ def _lower_value(view: RunView) -> Form | None:
     share = view.sketch.level.get(CLIPPED_SHARE)
     if z is None or r is None or share is None:
         return None
-    hot = (np.nan_to_num(z) < -view.limit(CLIP_TOP)) & (np.nan_to_num(r) < -_LOWER) & (np.nan_to_num(share) > _ALWAYS)
+    hot = (z < -view.limit(CLIP_TOP)) & (r < -_LOWER) & (share > _ALWAYS)
     for a, b in runs_true(hot):
         if b - a < max(3, view.axis.bins // 6):
             continue
@@ -56,7 +56,7 @@ def _pinned(view: RunView) -> Form | None:
     """Look for a logged norm that equals one value on most rows: it is logged behind a clip that always fires."""
     norm = view.run.by_role.get(Role.GRAD_NORM)
     z = view.z.get(Role.GRAD_NORM)
-    if norm is None or z is None or norm.value.size < 100:
+    if norm is None or z is None or norm.value.size < 100 or not (np.abs(z) >= view.limit(Role.GRAD_NORM)).any():
         return None
     value = norm.value
     top = float(np.nanmedian(value[-value.size // 5 :])) if np.isfinite(value[-value.size // 5 :]).any() else 0.0
@@ -93,8 +93,8 @@ def _fires_always(view: RunView) -> Form | None:
     centre, norm, loss = view.centre.get(CLIPPED_SHARE), view.r.get(Role.GRAD_NORM), view.z.get(Role.LOSS)
     if z is None or level is None or centre is None or norm is None or loss is None:
         return None
-    hot = np.nan_to_num(z) > view.limit(CLIPPED_SHARE)
-    hot &= (np.nan_to_num(level) > _ALWAYS) & (np.nan_to_num(centre) < _RARELY)
+    hot = z > view.limit(CLIPPED_SHARE)
+    hot &= (level > _ALWAYS) & (centre < _RARELY)
     for a, b in runs_true(hot):
         if b - a < max(3, view.axis.bins // 6):
             continue

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from runtriage.analysis.context import ABOVE, above, jumps_off, leaves
+from runtriage.analysis.context import ABOVE, above, off_schedule
 from runtriage.analysis.form import LAST_RESORT, Form, RunView
 from runtriage.analysis.order_stats import Array
 from runtriage.analysis.schedule import schedule_jumps
@@ -23,9 +23,7 @@ def detect(view: RunView) -> list[Form]:
     if lr is None or lr.value.size < 3 or not np.isfinite(lr.value).any():
         return []
     if view.schedule is not None and view.has_cohort:
-        row, change = jumps_off(view.schedule, lr.step.astype(np.float64), lr.value)
-        if row is None:
-            row, change = leaves(view.schedule, lr.step.astype(np.float64), lr.value)
+        row, change = off_schedule(view, view.schedule, lr)
         against = "the cohort's schedule"
     else:
         row, change = _alone(lr.step.astype(np.float64), lr.value)

@@ -22,6 +22,8 @@ def halvings(run: PreparedRun) -> NDArray[np.int64]:
     series = run.by_role.get(Role.LOSS_SCALE)
     if series is None or series.value.size < 2:
         return np.empty(0, np.int64)
+    if not (series.value[1:] < series.value[:-1]).any() and np.isfinite(series.value).all():
+        return np.empty(0, np.int64)
     good = np.isfinite(series.value) & (series.value > 0)
     step, level = series.step[good], np.log2(series.value[good])
     times = np.maximum(np.rint(-np.diff(level)), 0).astype(int)

@@ -51,7 +51,7 @@ def _slow_start(view: RunView, form: Form) -> Form | None:
 def _vanishing(view: RunView) -> Form | None:
     r, level_z = view.r[Role.GRAD_NORM], view.z[Role.GRAD_NORM]
     bins = view.axis.bins
-    for a, b in runs_true(np.nan_to_num(r) < _VANISHED):
+    for a, b in runs_true(r < _VANISHED):
         if b - a < max(3, bins // 8) or np.nanmedian(level_z[a:b]) > -3.0:
             continue
         loss = view.z.get(Role.LOSS)

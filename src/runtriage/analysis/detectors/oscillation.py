@@ -87,8 +87,8 @@ def _driven(view: RunView, a: int, b: int) -> int | None:
 def _noisy_bins(view: RunView) -> NDArray[np.bool_]:
     role = NOISE + Role.LOSS
     if view.has_cohort and role in view.z:
-        beyond = np.nan_to_num(view.z[role]) > view.limit(role)
-        return np.asarray(beyond & (np.nan_to_num(view.r[role]) > _LARGER))
+        beyond = view.z[role] > view.limit(role)
+        return np.asarray(beyond & (view.r[role] > _LARGER))
     own = view.sketch.level.get(role)
     if own is None or not np.isfinite(own).any():
         return np.zeros(view.axis.bins, dtype=bool)

@@ -18,6 +18,8 @@ def detect(view: RunView) -> list[Form]:
     """Report a rise over the running minimum within twice the warm-up that the cohort's centre does not have."""
     if not view.has_cohort or Role.LOSS not in view.z or view.schedule is None:
         return []
+    if not (view.z[Role.LOSS] >= view.limit(Role.LOSS)).any():
+        return []
     usual_phases = phases(view.schedule[0], np.exp(view.schedule[1]))
     if not usual_phases or usual_phases[0].name != "warmup":
         return []
