@@ -1,4 +1,4 @@
-"""One real MLflow server for the whole session, and one that goes wrong on purpose for each test."""
+"""Servers: one real MLflow for the session, one that goes wrong on purpose for each test, and a stand-in for W&B."""
 
 from __future__ import annotations
 
@@ -7,6 +7,11 @@ from collections.abc import Iterator
 import pytest
 from mlflow_server.faults import FaultServer
 from mlflow_server.real import RealServer, real_server
+from wandb_server import Behaviour, StandIn
+from wandb_server.samples import QUICK
+from wandb_server.session import stand_in
+
+from runtriage.trackers.wandb.source import WandbSource
 
 pytest.register_assert_rewrite("runtriage.testing.contracts")
 
@@ -23,3 +28,26 @@ def faults() -> Iterator[FaultServer]:
     """Run a server whose answers the test writes."""
     with FaultServer().running() as server:
         yield server
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[StandIn]:
+    """Run a stand-in for W&B."""
+    with stand_in() as running:
+        yield running
+
+
+@pytest.fixture
+def source(server: StandIn) -> Iterator[WandbSource]:
+    """Open the empty project team/p, connected, with nothing counted yet."""
+    server.world.runs.clear()
+    server.world.views.clear()
+    server.world.behaviour = Behaviour()
+    server.world.add_project("team", "p")
+    server.clear_faults()
+    server.read_only = False
+    opened = WandbSource("wandb://team/p", limits=QUICK)
+    opened.client.service()
+    server.counts.clear()
+    yield opened
+    opened.close()

@@ -3,73 +3,26 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 
 wandb = pytest.importorskip("wandb")
 
-from wandb_server import Behaviour, StandIn, StoredRun  # noqa: E402
-from wandb_server.session import stand_in  # noqa: E402
+from wandb_server import Behaviour, StandIn  # noqa: E402
+from wandb_server.samples import QUICK, ROWS, put  # noqa: E402
 
-from runtriage.errors import AccessRefusedError, MarkWriteError, RunNotFoundError, SourceError  # noqa: E402
-from runtriage.model.marks import Marks, WritePlan  # noqa: E402
+from runtriage.errors import RunNotFoundError, SourceError  # noqa: E402
+from runtriage.model.marks import WritePlan  # noqa: E402
 from runtriage.model.vocab import RunState  # noqa: E402
 from runtriage.registry import open_source, split_run  # noqa: E402
 from runtriage.trackers.base import HistorySource, MarkTarget  # noqa: E402
-from runtriage.trackers.wandb.client import Limits  # noqa: E402
 from runtriage.trackers.wandb.source import WandbSource, with_tail  # noqa: E402
 
 pytestmark = pytest.mark.integration
-QUICK = Limits(attempt=2.0, retries=2, pause=0.2, call=20.0)
 NAN, INF = math.nan, math.inf
-ROWS: list[dict[str, Any]] = [
-    {
-        "loss": 2.0 if i != 3 else NAN,
-        "n": {"a": i, "b": INF if i == 4 else 1},
-        **({"x.y": i} if i % 2 else {}),
-        "word": "w",
-    }
-    for i in range(12)
-]
-PLAN = WritePlan(
-    set_tags={"runtriage.status": "broken", "runtriage.findings": "loss_spike,divergence", "runtriage.z_max": "18.25"},
-    set_note="lost at step 3",
-    put_files={"runtriage/panel.html": b"<p>"},
-)
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[StandIn]:
-    with stand_in() as running:
-        yield running
-
-
-@pytest.fixture
-def source(server: StandIn) -> Iterator[WandbSource]:
-    server.world.runs.clear()
-    server.world.views.clear()
-    server.world.behaviour = Behaviour()
-    server.world.add_project("team", "p")
-    server.clear_faults()
-    server.read_only = False
-    opened = WandbSource("wandb://team/p", limits=QUICK)
-    opened.client.service()
-    server.counts.clear()
-    yield opened
-    opened.close()
-
-
-def put(server: StandIn, name: str = "r1", **fields: Any) -> StoredRun:
-    return server.world.add_run("team", "p", name, **{"rows": ROWS, **fields})
-
-
-def undo(marks: Marks) -> WritePlan:
-    return WritePlan(delete_tags=tuple(marks.tags), delete_note=marks.note is not None, delete_files=tuple(marks.files))
 
 
 def test_registered() -> None:
@@ -213,7 +166,7 @@ def test_cursor(server: StandIn, source: WandbSource) -> None:
     """The cursor changes with history, state and config, and neither with our marks nor with foreign tags."""
     run = put(server, config={"lr": 1}, summary={"a": 1})
     seen = [source.find_run("r1").cursor]
-    source.apply(source.find_run("r1"), PLAN)
+    source.apply(source.find_run("r1"), WritePlan(set_tags={"runtriage.status": "broken"}, set_note="lost at step 3"))
     run.tags.append("theirs")
     assert source.find_run("r1").cursor == seen[0]
     run.rows.append({"_step": 12})
@@ -261,27 +214,6 @@ def test_unknown_project(server: StandIn) -> None:
         list(WandbSource("wandb://team/none", limits=QUICK).list_runs())
 
 
-@pytest.mark.parametrize("kind", [429, 500, "cut"])
-@pytest.mark.parametrize("where", ["RuntriageHistory", "RuntriagePage", "Runs"])
-def test_passing_faults_are_retried(server: StandIn, source: WandbSource, kind: int | str, where: str) -> None:
-    """One bad answer of any request of a sweep changes nothing."""
-    far = {"_step": 25_000, "loss": 1.0}
-    put(server, rows=[*ROWS, far], state="running")
-    server.fail(where, kind)
-    assert len(source.read(next(source.list_runs())).tracks["loss"].step) == 13
-    assert not any(fault.times for fault in server.faults)
-
-
-@pytest.mark.parametrize("kind", [429, 500, "cut"])
-@pytest.mark.parametrize("where", ["RuntriageHead", "RunParquetHistory", "HistoryPage"])
-def test_passing_faults_of_mixed_histories(server: StandIn, source: WandbSource, kind: int | str, where: str) -> None:
-    """One bad answer while a history is read of which only a part is exported changes nothing."""
-    server.world.export(put(server), 7)
-    server.fail(where, kind)
-    assert len(source.read(next(source.list_runs())).tracks["loss"].step) == 12
-    assert not any(fault.times for fault in server.faults)
-
-
 @pytest.mark.parametrize("state", ["running", "finished"])
 def test_requests_of_a_history_without_exports(server: StandIn, source: WandbSource, state: str) -> None:
     """A running run comes with one request, one that ended with two."""
@@ -300,111 +232,6 @@ def test_cursor_is_the_same_wherever_it_comes_from(server: StandIn, source: Wand
     listed = next(source.list_runs())
     assert listed == source.find_run("r1") == source.read(listed).info
     assert listed.config == {"lr": 1e-3, "n": {"a": [1, 2]}, "plain": 3}
-
-
-@pytest.mark.parametrize("kind", [403, 500, "cut"])
-def test_bad_export_is_scanned_instead(server: StandIn, source: WandbSource, kind: int | str) -> None:
-    """Where the export cannot be had the rows are scanned once it can, and all of them arrive."""
-    put(server, exported=True)
-    server.fail("export", kind, times=1)
-    assert len(source.read(source.find_run("r1")).tracks["loss"].step) == 12
-
-
-def test_hanging_server_ends(server: StandIn, source: WandbSource) -> None:
-    """A server that accepts and never answers ends in an error within the limits."""
-    put(server, state="running")
-    info = source.find_run("r1")
-    server.fail("RuntriageHistory", "hang", times=99)
-    with pytest.raises(Exception, match=r"W&B failed|did not answer"):
-        source.read(info)
-
-
-def test_keys_stay_out_of_messages(server: StandIn) -> None:
-    """A refused key is a typed error that does not show the key."""
-    server.fail("Viewer", 401, times=9)
-    with pytest.raises(AccessRefusedError) as caught:
-        WandbSource("wandb://team/p", limits=QUICK).find_run("r1")
-    assert "k" * 40 not in str(caught.value)
-
-
-@pytest.mark.parametrize("state", ["finished", "running"])
-def test_apply_then_nothing_left_then_clear(server: StandIn, source: WandbSource, state: str) -> None:
-    """Marks read back as applied, a second apply changes nothing, and clearing leaves the run as it was."""
-    run = put(server, state=state, tags=["mine", "rt:todo", "mine"], summary={"acc": NAN})
-    run.summary = '{"acc":NaN,  "big":1e5, "runtriage.contract": {"clip":"pre"}}'
-    before = (list(run.tags), run.summary, run.config, run.notes)
-    info = source.find_run("r1")
-    source.apply(info, PLAN)
-    marks = source.read_marks(info)
-    assert (marks.tags, marks.note) == (PLAN.set_tags, PLAN.set_note)
-    assert list(marks.files) == ["runtriage/panel.html"]
-    assert run.tags == ["mine", "rt:todo", "mine", "rt:broken", "rt:loss_spike", "rt:divergence"]
-    assert ("runtriage.status" in run.summary) == (state == "finished")
-    server.counts.clear()
-    source.apply(info, WritePlan(set_tags=PLAN.set_tags))
-    assert server.counts["UpsertBucket"] == 0
-    source.apply(info, undo(marks))
-    assert (run.tags, run.summary.replace(" ", ""), run.config, run.notes) == (
-        before[0],
-        before[1].replace(" ", ""),
-        *before[2:],
-    )
-    assert not run.files
-
-
-def test_marks_move_once_the_run_ends(server: StandIn, source: WandbSource) -> None:
-    """Values kept in a file while the run runs go into the summary afterwards, and the file goes."""
-    run = put(server, state="running")
-    info = source.find_run("r1")
-    source.apply(info, PLAN)
-    run.state = "finished"
-    marks = source.read_marks(info)
-    assert "runtriage/marks.json" in marks.files
-    source.apply(
-        info, WritePlan(set_tags=PLAN.set_tags, set_note=PLAN.set_note, delete_files=("runtriage/marks.json",))
-    )
-    assert source.read_marks(info).tags == PLAN.set_tags
-    assert "runtriage/marks.json" not in run.files
-
-
-def test_foreign_edit_between_listing_and_apply(server: StandIn, source: WandbSource) -> None:
-    """Edits by others after our reading survive, where run.update() would have erased them."""
-    run = put(server, tags=["a"], summary={"x": 1})
-    info = source.find_run("r1")
-    run.tags.append("b")
-    run.notes, run.config = "theirs", '{"k": {"value": 1e5}}'
-    run.summary = '{"x": 2, "y": Infinity}'
-    source.apply(info, PLAN)
-    assert run.tags[:2] == ["a", "b"]
-    assert (run.notes, run.config) == ("theirs", '{"k": {"value": 1e5}}')
-    assert run.summary.startswith('{"x": 2, "y": Infinity, ')
-
-
-def test_removed_tag_is_seen(server: StandIn, source: WandbSource) -> None:
-    """If somebody takes our tag off, reading the marks shows a difference."""
-    run = put(server)
-    source.apply(source.find_run("r1"), PLAN)
-    run.tags.remove("rt:broken")
-    assert source.read_marks(source.find_run("r1")).tags["runtriage.status"] != "broken"
-
-
-def test_foreign_keys_are_refused(server: StandIn, source: WandbSource) -> None:
-    """A plan that names what is not ours is refused before anything is written."""
-    put(server)
-    for plan in (WritePlan(set_tags={"theirs": "x"}), WritePlan(put_files={"runtriage/../x": b""})):
-        with pytest.raises(MarkWriteError, match="not ours"):
-            source.apply(source.find_run("r1"), plan)
-    assert server.counts["UpsertBucket"] == 0
-
-
-def test_read_only_rights(server: StandIn, source: WandbSource) -> None:
-    """With rights to read only, reading goes on and writing is a typed refusal."""
-    put(server)
-    info = source.find_run("r1")
-    server.read_only = True
-    assert source.read(info).tracks
-    with pytest.raises(AccessRefusedError, match="refuses"):
-        source.apply(info, WritePlan(set_tags={"runtriage.status": "watch"}))
 
 
 def test_nothing_left_behind(

@@ -68,4 +68,7 @@ BudgetOpt = Annotated[
     float | None, typer.Option(metavar="CHANCE", help="Chance that a healthy run is flagged (default 0.01).")
 ]
 RulesArg = Annotated[str, typer.Argument(metavar="RULES", help="The file that `rules derive` wrote.")]
+FreshOpt = Annotated[
+    bool, typer.Option("--fresh", help="With --write: read every run again, also those that have not changed.")
+]
 DryOpt = Annotated[bool, typer.Option("--dry-run", help="Print what would be changed; change nothing.")]

@@ -10,10 +10,13 @@ from typing import TYPE_CHECKING, Any
 from runtriage.cli import door, table
 from runtriage.cli.console import clean, note, out, progress
 from runtriage.errors import UsageError
+from runtriage.model.baseline import BaselineSet
 from runtriage.model.curve import Triage
+from runtriage.model.history import RunInfo
 from runtriage.model.marks import WritePlan
 from runtriage.model.report import Report
 from runtriage.model.vocab import RunState
+from runtriage.pipeline import Params
 from runtriage.settings import Settings
 from runtriage.settings.schema import MARK_KINDS
 from runtriage.sweep.executors import Executor, ProcessExecutor, SerialExecutor
@@ -42,6 +45,7 @@ class Ask:
     since: str | None = None
     limit: int | None = None
     only: RunState | None = None
+    fresh: bool = False
     show_settings: bool = False
 
 
@@ -110,6 +114,11 @@ def perform(ask: Ask, settings: Settings) -> Swept:
         writer = _writer(source, kinds, dry=ask.dry_run) if kinds else None
         with progress("listing", None) as bar:
             groups = group(choose(bar.over(source.list_runs()), selection), params.ignore_keys)
+        if writer is not None:
+            kept, groups = _unchanged(groups, writer, params, baselines, ask)
+            for outcome in kept:
+                tally.add(outcome)
+            outcomes += kept
         total = sum(map(len, groups))
         with progress("judging", total) as bar:
             results = sweep(
@@ -120,9 +129,28 @@ def perform(ask: Ask, settings: Settings) -> Swept:
                 tally.add(outcome)
                 outcomes.append(outcome if keep_curves else _light(outcome))
         plan, failure = None, None
-        if writer is not None and selection == Selection():  # a part of the runs does not speak for the experiment
+        whole = selection == Selection() and not tally.kept  # a part of the runs does not speak for the experiment
+        if writer is not None and whole:
             plan, failure = writer.project([outcome.triage for outcome in outcomes if outcome.failure is None])
     return Swept(outcomes=outcomes, tally=tally, writer=writer, project=plan, project_failure=failure)
+
+
+def _unchanged(
+    groups: list[list[RunInfo]], writer: Writer, params: Params, baselines: BaselineSet | None, ask: Ask
+) -> tuple[list[Outcome], list[list[RunInfo]]]:
+    """Return the outcomes of runs that need not be read again, and the groups of the others.
+
+    A file of reports needs all reports, and the marks of the experiment speak for all runs: with these, either nothing
+    has changed at all or every run is read.
+    """
+    from runtriage.outputs.plan import VIEW
+    from runtriage.sweep.unchanged import basis_of, split
+
+    writer.made_of = basis_of(params, baselines, writer.what, files=writer.without_files is None).of_runs(groups)
+    if ask.fresh or ask.json is not None or ask.html is not None:
+        return [], groups
+    kept, rest = split(groups, writer.made_of)
+    return ([], groups) if rest and VIEW in writer.what else (kept, rest)
 
 
 def _writer(source: HistorySource, kinds: frozenset[str], *, dry: bool) -> Writer:

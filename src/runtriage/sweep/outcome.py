@@ -27,12 +27,15 @@ class Outcome:
         Why its marks could not be written, or None; the report is good all the same.
     plan
         The changes that were or, in a dry run, would be made; None if nothing was to be written.
+    kept
+        The run was not read again, since nothing has changed; the report is what its marks say of it, without findings.
     """
 
     triage: Triage
     failure: str | None = None
     write_failure: str | None = None
     plan: WritePlan | None = None
+    kept: bool = False
 
     @property
     def report(self) -> Report:
@@ -50,10 +53,12 @@ class Tally:
     changed: int = 0
     unchanged: int = 0
     explained: int = 0
+    kept: int = 0
 
     def add(self, outcome: Outcome) -> None:
         """Count one outcome."""
         report = outcome.report
+        self.kept += outcome.kept
         self.explained += any(finding.explained_by is not None for finding in report.findings)
         if outcome.failure is not None:
             self.failed.append((report.run.id, outcome.failure))
@@ -81,7 +86,8 @@ class Tally:
         parts += [f"{len(self.failed)} failed"] if self.failed else []
         runs = f"{self.runs} run{'' if self.runs == 1 else 's'}"
         text = f"{runs}: {', '.join(parts)}" if parts else runs
-        return f"{text} ({self.explained} with explained findings)" if self.explained else text
+        text = f"{text} ({self.explained} with explained findings)" if self.explained else text
+        return f"{text}; {self.kept} of them unchanged and not read again" if self.kept else text
 
 
 def not_read(info: RunInfo, why: str) -> Outcome:

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import msgspec
 
 from runtriage.errors import AccessRefusedError, RuntriageError
 from runtriage.model.curve import Triage
 from runtriage.model.history import RunInfo
 from runtriage.model.marks import WritePlan
-from runtriage.outputs.marks import wanted_marks, wanted_project_marks
+from runtriage.outputs import tags
+from runtriage.outputs.marks import run_tags, wanted_marks, wanted_project_marks
 from runtriage.outputs.plan import PANEL, TAGS, VIEW, plan
 from runtriage.sweep.outcome import Outcome
+from runtriage.sweep.unchanged import seal
 from runtriage.trackers.base import MarkTarget
 
 _log = logging.getLogger(__name__)
@@ -34,6 +38,8 @@ class Writer:
         Plan only.
     without_files
         Why the tracker cannot store files, or None; notes then go without a picture and a page.
+    made_of
+        Run id to the digest of what its verdict is made of, from :mod:`runtriage.sweep.unchanged`.
     refused
         Why the credentials may not write, once they were refused; nothing more is tried then.
     """
@@ -42,6 +48,7 @@ class Writer:
     what: frozenset[str]
     dry: bool = False
     without_files: str | None = None
+    made_of: Mapping[str, str] = field(default_factory=dict)
     refused: str | None = None
 
     def run(self, info: RunInfo, outcome: Outcome) -> Outcome:
@@ -51,7 +58,7 @@ class Writer:
         try:
             change = self._plan_run(info, outcome.triage)
             if change and not self.dry:
-                self.target.apply(info, change)
+                self._apply(info, change)
         except AccessRefusedError as error:
             self.refused = str(error)
             return outcome
@@ -77,6 +84,15 @@ class Writer:
             return None, str(error)
         return change, None
 
+    def _apply(self, info: RunInfo, change: WritePlan) -> None:
+        """Carry out a plan; where files are part of it, the cursor follows only once all the rest is written."""
+        if not change.put_files or tags.CURSOR not in change.set_tags:
+            self.target.apply(info, change)
+            return
+        first = {key: value for key, value in change.set_tags.items() if key != tags.CURSOR}
+        self.target.apply(info, msgspec.structs.replace(change, set_tags=first))
+        self.target.apply(info, WritePlan(set_tags={tags.CURSOR: change.set_tags[tags.CURSOR]}))
+
     def _plan_run(self, info: RunInfo, triage: Triage) -> WritePlan:
         what = self.what & _RUN_KINDS
         image = None
@@ -84,4 +100,7 @@ class Writer:
             triage = Triage(report=triage.report)  # no curves, no files
         elif PANEL in what and (panel_url := getattr(self.target, "panel_url", None)) is not None:
             image = panel_url(info)
-        return plan(wanted_marks(triage, what=what, panel_url=image), self.target.read_marks(info), what=what)
+        made_of = self.made_of.get(info.id, "")
+        cursor = seal(made_of, run_tags(triage.report)) if made_of else ""
+        wanted = wanted_marks(triage, what=what, panel_url=image, cursor=cursor)
+        return plan(wanted, self.target.read_marks(info), what=what)

@@ -255,22 +255,6 @@ class WandbClient:
             return bounded(found, self._limits.attempt, self._limits.retries, self._limits.pause, self._limits.call)
 
 
-def workspace_modules() -> tuple[Any, Any]:
-    """Return the modules of wandb-workspaces for workspaces and for reports.
-
-    Raises
-    ------
-    MissingExtraError
-        It is not installed.
-    """
-    try:
-        import wandb_workspaces.reports.v2 as reports  # noqa: PLC0415
-        from wandb_workspaces import workspaces  # noqa: PLC0415
-    except ImportError as error:
-        raise MissingExtraError("wandb-workspaces is not installed", hint="pip install 'runtriage[wandb]'") from error
-    return workspaces, reports
-
-
 def _next_run(runs: Any) -> Any:
     """Return the next run or None.
 

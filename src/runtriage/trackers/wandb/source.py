@@ -197,8 +197,10 @@ class WandbSource:
                 return None  # a damaged download: the rows can be scanned
 
     def _info(self, facts: Mapping[str, Any]) -> RunInfo:
-        summary = facts["summaryMetrics"]
-        tags = dict.fromkeys(facts["tags"], "") | {k: as_text(v) for k, v in summary.items() if is_own(k)}
+        said = {key: as_text(value) for key, value in facts["summaryMetrics"].items() if is_own(key)}
+        values = own.values_found(facts["tags"], said)
+        values.pop(own.NOTE, None)
+        tags = dict.fromkeys(facts["tags"], "") | values
         return wire.run_info(facts, source=self.address, url=facts.get("url"), tags=tags, config=facts["config"])
 
     def _values(self, fields: Mapping[str, Any], files: Mapping[str, Any]) -> dict[str, str]:

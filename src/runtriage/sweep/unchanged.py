@@ -1,0 +1,140 @@
+"""Which runs need not be read again: nothing that their verdict was made of has changed, and their marks still say it.
+
+What a verdict was made of is kept on the run itself, as a digest in the tag ``runtriage.cursor``: the run and all runs
+it was compared with (ids and the tracker's cursors), the settings, the baselines, our version, and what was to be
+written. A second digest there is that of our other tags, so that a tag that somebody changed or took off is noticed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import msgspec
+
+from runtriage import __version__
+from runtriage.model.baseline import BaselineSet
+from runtriage.model.curve import Triage
+from runtriage.model.history import RunInfo
+from runtriage.model.marks import WritePlan
+from runtriage.model.report import BaselineUse, Report, RunSummary, Tool
+from runtriage.model.vocab import BaselineKind, Level
+from runtriage.outputs import tags
+from runtriage.pipeline import Params, fingerprint
+from runtriage.sweep.outcome import Outcome
+
+_SEALED = frozenset({tags.STATUS, tags.FINDINGS, tags.CAUSE, tags.FIRST_STEP, tags.REASON, tags.BASELINE, tags.VERSION})
+_LEVELS = frozenset(level.value for level in Level)
+_Groups = Sequence[Sequence[RunInfo]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Basis:
+    """What verdicts are made of beside the runs.
+
+    Attributes
+    ----------
+    digest
+        Of settings, baselines, version and kinds of marks.
+    ignore_keys
+        Config keys that do not tell cohorts apart.
+    alone
+        Every run is judged without its siblings, against learned baselines.
+    """
+
+    digest: str
+    ignore_keys: tuple[str, ...] = ()
+    alone: bool = False
+
+    def of_runs(self, groups: _Groups) -> dict[str, str]:
+        """Return run id to the digest of what its verdict is made of; not for runs of which a listing cannot tell."""
+        found: dict[str, str] = {}
+        for infos in self._judged_together(groups):
+            if all(info.cursor for info in infos):
+                facts = (self.digest, sorted((info.id, info.cursor) for info in infos))
+                found |= dict.fromkeys((info.id for info in infos), _digest(facts))
+        return found
+
+    def _judged_together(self, groups: _Groups) -> Iterable[Sequence[RunInfo]]:
+        for infos in groups:
+            if self.alone or not fingerprint(infos[0].config, self.ignore_keys):
+                yield from ([info] for info in infos)
+            else:
+                yield infos
+
+
+def basis_of(params: Params, baselines: BaselineSet | None, what: frozenset[str], *, files: bool) -> Basis:
+    """Return what verdicts are made of.
+
+    Parameters
+    ----------
+    params, baselines
+        As a sweep takes them.
+    what
+        Kinds of marks that are written.
+    files
+        Whether the tracker can store files.
+    """
+    from runtriage.codec_baselines import encode_baselines  # noqa: PLC0415  most sweeps have none
+
+    learned = "" if baselines is None else hashlib.sha256(encode_baselines(baselines)).hexdigest()
+    settings = (params.false_alarm_budget, sorted(params.roles.items()), params.ignore_keys)
+    digest = _digest((__version__, settings, learned, sorted(what), files))
+    return Basis(digest=digest, ignore_keys=params.ignore_keys, alone=baselines is not None)
+
+
+def seal(made_of: str, values: Mapping[str, str]) -> str:
+    """Return the value of the tag ``runtriage.cursor`` of a run with these tags."""
+    ours = sorted((key, value) for key, value in values.items() if key in _SEALED or key.endswith(".z_max"))
+    return f"{made_of}:{_digest(ours)}"
+
+
+def split(groups: _Groups, bases: Mapping[str, str]) -> tuple[list[Outcome], list[list[RunInfo]]]:
+    """Return the outcomes of runs that need not be read again, and the groups of the others.
+
+    Runs that are judged together are kept or read together, since each of them is part of what the others' verdicts
+    are made of.
+
+    Parameters
+    ----------
+    groups
+        Cohorts.
+    bases
+        From :meth:`Basis.of_runs`.
+    """
+    kept: list[Outcome] = []
+    rest: list[list[RunInfo]] = []
+    for infos in groups:
+        same = [_is_sealed(info, bases) for info in infos]
+        shared = len({bases.get(info.id) for info in infos}) < len(infos)
+        if shared and not all(same):
+            rest.append(list(infos))
+            continue
+        kept += [_as_marked(info) for info, unchanged in zip(infos, same, strict=True) if unchanged]
+        rest.append([info for info, unchanged in zip(infos, same, strict=True) if not unchanged])
+    return kept, [infos for infos in rest if infos]
+
+
+def _is_sealed(info: RunInfo, bases: Mapping[str, str]) -> bool:
+    made_of = bases.get(info.id)
+    found = {key: value for key, value in info.tags.items() if tags.is_own(key)}
+    return made_of is not None and found.get(tags.STATUS) in _LEVELS and found.get(tags.CURSOR) == seal(made_of, found)
+
+
+def _as_marked(info: RunInfo) -> Outcome:
+    """Return the outcome of a run as its marks tell it."""
+    run = RunSummary(source=info.source, id=info.id, name=info.name or info.id, state=info.state, url=info.url)
+    kinds = info.tags.get(tags.FINDINGS, "").replace(",", ", ").replace("_", " ")
+    report = Report(
+        run=run,
+        verdict=Level(info.tags[tags.STATUS]),
+        reason=info.tags.get(tags.REASON) or kinds or "Unchanged since it was judged.",
+        baseline=BaselineUse(kind=BaselineKind.NONE),
+        tool=Tool(version=__version__),
+    )
+    return Outcome(triage=Triage(report=report), plan=WritePlan(), kept=True)
+
+
+def _digest(facts: object) -> str:
+    return hashlib.sha256(msgspec.json.encode(facts)).hexdigest()[:16]
