@@ -17,6 +17,7 @@ from runtriage.cli.options import (
     DryOpt,
     ExecutorOpt,
     FailOpt,
+    FreshOpt,
     HtmlOpt,
     JsonOpt,
     LimitOpt,
@@ -95,6 +96,7 @@ def sweep(
     readers: ReadersOpt = None,
     executor: ExecutorOpt = None,
     budget: BudgetOpt = None,
+    fresh: FreshOpt = False,
     show_settings: ShowOpt = False,
 ) -> None:
     """Judge all runs of a source against their siblings, and write the verdicts back if told to."""
@@ -109,7 +111,7 @@ def sweep(
     }
     ask = Ask(
         source=source, baselines=baselines, dry_run=dry_run, json=json, html=html, since=since, limit=limit, only=only,
-        show_settings=show_settings,
+        fresh=fresh, show_settings=show_settings,
     )
     raise typer.Exit(run(ask, flags))
 
