@@ -234,7 +234,7 @@ def _smoothed(value: Array) -> Array:
     if every == 1:
         return running_median(value, half)
     padded = np.concatenate([value[half:0:-1], value, value[-2 : -half - 2 : -1]])
-    at = np.append(np.arange(0, value.size - 1, every), value.size - 1)
-    windows = padded[at[:, None] + np.arange(2 * half + 1)]
-    windows.partition(half, axis=1)
+    windows = np.array(np.lib.stride_tricks.sliding_window_view(padded, 2 * half + 1)[::every])
+    windows.sort(axis=1)
+    at = np.arange(len(windows)) * every
     return np.asarray(np.interp(np.arange(value.size), at, windows[:, half]))

@@ -232,13 +232,15 @@ def _round(
         [[s.level.get(role, missing) for role in roles] for s in sketches]
     ).reshape(len(runs), len(roles), axis.bins)
     floor = np.array([FLOOR.get(role, _DEFAULT_FLOOR) for role in roles])
-    moved = departures(candidate, members, use, floor, trusted=trusted) if roles and members.size else None
     # the number that counts is the one where the fewest are left: members are distrusted from their own faults on
     counts = np.zeros(len(runs), int)
     if use.shape[1]:
         counts = np.quantile(use.sum(axis=1), 0.25, axis=1, method="lower").astype(int)
     some = use.any(axis=2).sum(axis=1)
     counts = np.where(some >= 2, np.maximum(counts, 2), some)
+    moved = None
+    if roles and members.size and counts.max(initial=0) >= 2:
+        moved = departures(candidate, members, use, floor, trusted=trusted)
     centres = [
         _by_role(moved.centre[i], roles) if moved is not None and counts[i] >= 2 else {} for i in range(len(runs))
     ]

@@ -112,7 +112,7 @@ def departures(candidate: Array, member: Array, use: NDArray[np.bool_], floor: A
 
 
 def _chunk(candidate: Array, member: Array, use: NDArray[np.bool_], floor: Array, *, trusted: bool) -> Departures:
-    table = np.where(use[:, None], member.transpose(1, 0, 2), np.nan)  # (C, K, R, B)
+    table = _table(member, use)
     count = _count(np.isfinite(table))
     if trusted:
         centre = nan_median(table, 2)
@@ -142,6 +142,15 @@ def _chunk(candidate: Array, member: Array, use: NDArray[np.bool_], floor: Array
         z[..., after] = np.where(np.abs(change_z) > np.abs(z[..., after]), change_z, z[..., after])
     z = np.where(np.isfinite(r), z, np.nan)
     return Departures(z=z, level_z=level_z, r=r, centre=centre, sd=sd, members=count)
+
+
+def _table(member: Array, use: NDArray[np.bool_]) -> Array:
+    """Members laid out per candidate, shape (C, K, R', B), without those of which a candidate may use nothing."""
+    some = use.any(axis=2)
+    kept = np.argsort(~some, axis=1, kind="stable")[:, : max(1, int(some.sum(axis=1).max(initial=0)))]
+    table = member[kept].transpose(0, 2, 1, 3)
+    chosen = np.take_along_axis(use, kept[:, :, None], axis=1)[:, None]
+    return np.ascontiguousarray(table) if chosen.all() else np.where(chosen, table, np.nan)
 
 
 def _count(good: NDArray[np.bool_]) -> NDArray[np.intp]:

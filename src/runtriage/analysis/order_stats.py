@@ -7,6 +7,7 @@ are written with one sort each. Missing entries are NaN and sort last.
 from __future__ import annotations
 
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -164,14 +165,15 @@ def moving_mean(values: Array, half_width: int) -> Array:
     if good.all():
         return _windowed(values, half_width) / _window_sizes(values.shape[-1], half_width)
     total = _windowed(np.where(good, values, 0.0), half_width)
-    count = _windowed(good.astype(np.float64), half_width)
+    whole = np.uint8 if half_width <= _FEW_PLACES else np.float64
+    count = _windowed(good.astype(whole), half_width).astype(np.float64)
     with np.errstate(invalid="ignore", divide="ignore"):
         total /= count
     total[count < 0.5] = np.nan
     return total
 
 
-def _windowed(values: Array, half_width: int) -> Array:
+def _windowed(values: NDArray[Any], half_width: int) -> NDArray[Any]:
     """Sum within ``half_width`` places along the last axis."""
     m = values.shape[-1]
     if half_width <= _FEW_PLACES:
