@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from runtriage.analysis.form import Form, RunView
+from runtriage.analysis.form import LAST_RESORT, Form, RunView
 from runtriage.analysis.order_stats import median, runs_true
 from runtriage.model.vocab import FindingKind, Outcome, Role
 
@@ -47,7 +47,24 @@ def detect(view: RunView) -> list[Form]:
                     },
                 )
             ]
-    return []
+    return _passing(view)
+
+
+def _passing(view: RunView) -> list[Form]:
+    """Tell of loss rows that were not finite and passed: no alarm, and never silence."""
+    series = view.run.by_role.get(Role.LOSS)
+    if series is None or np.isfinite(series.value).all():
+        return []
+    bad = np.flatnonzero(~np.isfinite(series.value))
+    first = int(series.step[bad[0]])
+    return [
+        Form(
+            kind=FindingKind.NON_FINITE, role=Role.LOSS, start=first, detected=first, peak=first,
+            end=int(series.step[min(int(bad[-1]) + 1, series.step.size - 1)]), z=float("inf"), p=1.0, outcome=Outcome.RECOVERED,
+            rank=LAST_RESORT, mild=True, evidence=(f"{bad.size} of {series.value.size} rows of the loss are not finite",),
+            measures={"first_row": float(bad[0] == 0), "rise_before": _rise(view, Role.LOSS, int(bad[0])), "lasts": 0.0},
+        )
+    ]
 
 
 def _rise(view: RunView, role: str, row: int) -> float:
