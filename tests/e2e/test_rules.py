@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
+import sys
+import urllib.error
+import urllib.request
 from collections.abc import Callable
 from pathlib import Path
 
@@ -87,3 +91,20 @@ def test_mistakes_end_with_two_and_one_line(
     done = cli("rules", *words)
     assert (done.returncode, source) == (2, "files:runs")
     assert said in done.stderr.splitlines()[-1]
+
+
+def test_the_exporter_answers_and_ends_when_told(source: str, tmp_path: Path) -> None:
+    """The page is served, other paths are not, and SIGTERM ends it with 0."""
+    command = [sys.executable, "-m", "runtriage", "serve", source, "--port", "0"]
+    with subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout is not None
+            (address,) = re.findall(r"http://\S+/metrics", process.stdout.readline())
+            with urllib.request.urlopen(address, timeout=20) as answer:  # noqa: S310  loopback
+                page = answer.read().decode()
+            with pytest.raises(urllib.error.HTTPError, match="404"):
+                urllib.request.urlopen(address.replace("metrics", "etc"), timeout=20)  # noqa: S310  loopback
+        finally:
+            process.terminate()
+        assert process.wait(20) == 0
+    assert 'runtriage_run_info{run="bad"' in page

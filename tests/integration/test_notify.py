@@ -1,14 +1,20 @@
-"""What people were told is kept on the run in a real MLflow server, from one round to the next."""
+"""What people were told is kept on the run from one round to the next: a real MLflow, and the stand-in for W&B."""
 
 from __future__ import annotations
 
+import math
 import subprocess
 import sys
 import time
 from pathlib import Path
 
 import pytest
+
+pytest.importorskip("wandb")
+
 from mlflow_server.real import RealServer
+from wandb_server import StandIn
+from wandb_server.samples import put
 
 from runtriage.model.rule import RULES_SCHEMA, AlertRule, NonFinite, RuleSet
 from runtriage.notify.message import Message
@@ -17,6 +23,7 @@ from runtriage.pipeline import Params
 from runtriage.registry import open_source
 from runtriage.rules.codec import encode_rules
 from runtriage.sweep.alerts import OnTheRun, tell
+from runtriage.trackers.wandb.source import WandbSource
 
 pytestmark = pytest.mark.integration
 RULES = (AlertRule(id="nan", about="The loss is NaN.", role="loss", condition=NonFinite()),)
@@ -44,6 +51,17 @@ def told(server: RealServer, name: str) -> list[str]:
     tell(source, list(source.list_runs()), RULES, params=Params(), memory=OnTheRun(source), sender=box)
     source.close()
     return [message.title for message in box.taken]
+
+
+def test_what_was_told_is_kept_on_a_running_wandb_run(server: StandIn, source: WandbSource) -> None:
+    """A listing of W&B does not show our marks while the run goes on; it is told once all the same."""
+    run = put(server, state="running", rows=[{"loss": 1.0}] * 30 + [{"loss": math.nan}] * 3)
+    sent = []
+    for _ in range(3):
+        box = Box()
+        tell(source, list(source.list_runs()), RULES, params=Params(), memory=OnTheRun(source), sender=box)
+        sent.append(len(box.taken))
+    assert (sent, run.tags) == ([1, 0, 0], [])
 
 
 def cli(*words: str, folder: Path) -> subprocess.CompletedProcess[str]:

@@ -77,6 +77,8 @@ def _look(watch: Watch, server: _Server) -> None:
         server.page = render_exposition(*watch.look(time.time())).encode()
     except RuntriageError as error:
         note(f"the source could not be read: {clean(str(error))}")
+    except Exception as error:  # noqa: BLE001  the job boundary: one look never ends the exporter
+        note(f"a look failed: unexpected {type(error).__name__}: {clean(str(error))}")
 
 
 def _listening(host: str, port: int, page: str) -> _Server:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
@@ -29,7 +29,7 @@ class Memory(Protocol):
     """Where it is remembered what people were told of a run."""
 
     def told(self, info: RunInfo) -> Told | None:
-        """Return what is remembered, or None."""
+        """Return what is remembered, or None; raises a RuntriageError when that cannot be read."""
         ...
 
     def remember(self, info: RunInfo, told: Told) -> None:
@@ -50,18 +50,28 @@ class Sends(Protocol):
 
 
 class OnTheRun:
-    """Remembers in a tag of the run itself: whoever tells the next time knows, from whatever machine."""
+    """Remembers in a mark of the run itself: whoever tells the next time knows, from whatever machine.
+
+    A listing of MLflow shows the mark; one of W&B does not while the run goes on, so that it is read there.
+    """
 
     def __init__(self, target: MarkTarget) -> None:
         self._target = target
+        self._read: dict[str, Told | None] = {}
 
     def told(self, info: RunInfo) -> Told | None:
-        """Return what the tag says."""
-        return decode_told(info.tags.get(tags.ALERTS, ""))
+        """Return what the mark says."""
+        if info.id not in self._read:
+            text = info.tags.get(tags.ALERTS)
+            if text is None and info.state in _LIVE:
+                text = self._target.read_marks(info).tags.get(tags.ALERTS)
+            self._read[info.id] = decode_told(text or "")
+        return self._read[info.id]
 
     def remember(self, info: RunInfo, told: Told) -> None:
-        """Set the tag."""
+        """Set the mark."""
         self._target.apply(info, WritePlan(set_tags={tags.ALERTS: encode_told(told)}))
+        self._read[info.id] = told
 
 
 class InAFile:
@@ -142,7 +152,7 @@ def tell(
     summary = Summary()
     rounds: dict[str, Round] = {}
     found: list[RunHistory] = []
-    due = [info for info in infos if _is_due(info, memory.told(info))]
+    due = list(_due(infos, memory, summary))
     for read in read_all(source, due, readers=readers):
         if read.history is None:
             summary.failures.append(f"{read.info.id}: {read.failure}")
@@ -163,8 +173,16 @@ def tell(
     return summary
 
 
-def _is_due(info: RunInfo, told: Told | None) -> bool:
-    return info.state in _LIVE or (told is not None and not told.final)
+def _due(infos: Sequence[RunInfo], memory: Memory, summary: Summary) -> Iterator[RunInfo]:
+    """Yield the runs to look at; one of which it cannot be said what people know is left for the next round."""
+    for info in infos:
+        try:
+            told = memory.told(info)
+        except RuntriageError as error:
+            summary.failures.append(f"{info.id}: {error}")
+            continue
+        if info.state in _LIVE or (told is not None and not told.final):
+            yield info
 
 
 def _round(history: RunHistory, rules: Sequence[AlertRule], params: Params, told: Told | None) -> Round:
