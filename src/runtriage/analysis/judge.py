@@ -48,8 +48,20 @@ def reason(forms: list[Form], members: int) -> str:
     f = telling[0]
     end = f", {f.outcome.value}" if f.outcome is not None else ""
     more = f"; {len(telling) - 1} more" if len(telling) > 1 else ""
-    return f"{_words(f.kind).capitalize()} in {_words(f.role)} from step {f.start}{end}, against {against}{more}."
+    title = _title(f)
+    return f"{title[0].upper()}{title[1:]} from step {f.start}{end}, against {against}{more}."
 
 
 def _words(term: str) -> str:
     return str(term).replace("_", " ")
+
+
+def _title(form: Form) -> str:
+    """Name a form and where it is, as a noun phrase."""
+    if form.kind == FindingKind.NON_FINITE:
+        return f"{_words(form.role)} not finite"
+    if form.kind == FindingKind.LR_DISCONTINUITY:
+        return "jump of the learning rate"
+    if form.kind == FindingKind.RESUME_DISCONTINUITY:
+        return f"seam of a resume in {_words(form.role)}"
+    return f"{_words(form.kind)} in {_words(form.role)}"

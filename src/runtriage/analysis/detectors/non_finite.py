@@ -60,9 +60,12 @@ def _passing(view: RunView) -> list[Form]:
     return [
         Form(
             kind=FindingKind.NON_FINITE, role=Role.LOSS, start=first, detected=first, peak=first,
-            end=int(series.step[min(int(bad[-1]) + 1, series.step.size - 1)]), z=float("inf"), p=1.0, outcome=Outcome.RECOVERED,
-            rank=LAST_RESORT, mild=True, evidence=(f"{bad.size} of {series.value.size} rows of the loss are not finite",),
-            measures={"first_row": float(bad[0] == 0), "rise_before": _rise(view, Role.LOSS, int(bad[0])), "lasts": 0.0},
+            end=int(series.step[min(int(bad[-1]) + 1, series.step.size - 1)]), z=float("inf"), p=1.0,
+            outcome=Outcome.RECOVERED, rank=LAST_RESORT, mild=True,
+            evidence=(f"{bad.size} of {series.value.size} rows of the loss are not finite",),
+            measures={
+                "first_row": float(bad[0] == 0), "rise_before": _rise(view, Role.LOSS, int(bad[0])), "lasts": 0.0,
+            },
         )
     ]
 
