@@ -12,7 +12,6 @@ from __future__ import annotations
 import tempfile
 import threading
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -216,15 +215,6 @@ class WandbClient:
             for file in files:
                 file.delete()
 
-    @contextmanager
-    def saving(self) -> Iterator[None]:
-        """Hold while wandb-workspaces saves.
-
-        It makes clients of its own, from the same environment. Translates errors.
-        """
-        with translated(self.where):
-            yield
-
     def service(self) -> Any:
         """Return the client's handle on its service process, logged in and bounded in time.
 
@@ -253,6 +243,22 @@ class WandbClient:
                     f"wandb {wandb.__version__} is too old", where=self.where, hint="0.28 or later is needed"
                 )
             return bounded(found, self._limits.attempt, self._limits.retries, self._limits.pause, self._limits.call)
+
+
+def workspace_modules() -> tuple[Any, Any]:
+    """Return the modules of wandb-workspaces for workspaces and for reports.
+
+    Raises
+    ------
+    MissingExtraError
+        It is not installed.
+    """
+    try:
+        import wandb_workspaces.reports.v2 as reports  # noqa: PLC0415
+        from wandb_workspaces import workspaces  # noqa: PLC0415
+    except ImportError as error:
+        raise MissingExtraError("wandb-workspaces is not installed", hint="pip install 'runtriage[wandb]'") from error
+    return workspaces, reports
 
 
 def _next_run(runs: Any) -> Any:

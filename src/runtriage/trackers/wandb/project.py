@@ -15,11 +15,12 @@ from typing import Any
 
 import msgspec
 
-from runtriage.errors import MarkWriteError, MissingExtraError, RunReadError
+from runtriage.errors import MarkWriteError, RunReadError
 from runtriage.model.marks import OWN_PREFIX, Marks, WritePlan
 from runtriage.model.vocab import Level
 from runtriage.trackers.wandb import marks as own
-from runtriage.trackers.wandb.client import WandbClient
+from runtriage.trackers.wandb.client import WandbClient, workspace_modules
+from runtriage.trackers.wandb.failures import translated
 
 NAME = "runtriage"
 _MARKER = re.compile(r"<!-- runtriage:begin ([A-Za-z0-9+/=]+) -->")
@@ -128,7 +129,7 @@ def _digest(values: Mapping[str, str]) -> str:
 
 
 def _save_view(client: WandbClient, values: Mapping[str, str], old: list[dict[str, Any]]) -> None:
-    workspaces, reports = _workspace_modules()
+    workspaces, reports = workspace_modules()
     plots = [reports.LinePlot(title=title, x="Step", y=list(names), log_y=log) for title, names, log in _PANELS]
     panels = [reports.MarkdownPanel(markdown=_digest(values)), *plots]
     view = workspaces.Workspace(
@@ -140,12 +141,12 @@ def _save_view(client: WandbClient, values: Mapping[str, str], old: list[dict[st
     )
     if old:  # the package offers no other way to say which view is meant than to load it, ours or not as it then is
         view._internal_name, view._internal_id = old[0]["name"], old[0]["id"]  # noqa: SLF001
-    with client.saving():
+    with translated(client.where):  # it makes a client of its own, from the same environment
         view.save()
 
 
 def _save_report(client: WandbClient, values: Mapping[str, str], old: list[dict[str, Any]]) -> None:
-    workspaces, reports = _workspace_modules()
+    workspaces, reports = workspace_modules()
     runs = reports.Runset(
         entity=client.entity, project=client.project, name="flagged", filters=[workspaces.Tags().isin(FLAGGED)]
     )
@@ -158,21 +159,5 @@ def _save_report(client: WandbClient, values: Mapping[str, str], old: list[dict[
     )
     if old:
         report.id = old[0]["id"]
-    with client.saving():
+    with translated(client.where):  # it makes a client of its own, from the same environment
         report.save(draft=False)
-
-
-def _workspace_modules() -> tuple[Any, Any]:
-    """Return the modules of wandb-workspaces for workspaces and for reports.
-
-    Raises
-    ------
-    MissingExtraError
-        It is not installed.
-    """
-    try:
-        import wandb_workspaces.reports.v2 as reports  # noqa: PLC0415
-        from wandb_workspaces import workspaces  # noqa: PLC0415
-    except ImportError as error:
-        raise MissingExtraError("wandb-workspaces is not installed", hint="pip install 'runtriage[wandb]'") from error
-    return workspaces, reports
