@@ -21,7 +21,7 @@ _SHORT = 20
 _MOST_ROWS = 4096
 _NOISE_REACH = 12
 _NOISES = 8.0
-_WANDER, _WANDER_REACH = 1.7, 40
+_WANDER, _WANDER_REACH = 1.5, 40
 _LEAST_WIDTH = 2
 _FEW_ROWS = 150
 _LASTS = 0.4
@@ -93,6 +93,7 @@ def _excursion(view: RunView, least: float) -> Form | None:
         curve = _curve(view)
         view.memory["excess"] = curve
     step, value, level, low, before = curve.step, curve.value, curve.level, curve.low, curve.before
+    before = before if view.has_cohort else np.maximum(before, curve.wander)
     n = value.size
     if n < _SHORT:
         return None
@@ -145,20 +146,21 @@ def _excursion(view: RunView, least: float) -> Form | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _Curve:
-    """A loss ready to be searched: rows, level, lowest level before, and the noise just before; shape (n,) each."""
+    """A loss ready to be searched: rows, level, lowest level, noise and wandering just before; shape (n,) each."""
 
     step: Array
     value: Array
     level: Array
     low: Array
     before: Array
+    wander: Array
 
 
 def _curve(view: RunView) -> _Curve:
     step, value = _thinned(view)
     n = value.size
     if n < _SHORT:
-        return _Curve(step=step, value=value, level=value, low=value, before=value)
+        return _Curve(step=step, value=value, level=value, low=value, before=value, wander=value)
     # in a short history a row is an average over an epoch or an evaluation: lone rows count
     level = value if n < _FEW_ROWS else moving_median(value, 1)
     # a wide median for the lowest level: the smallest of many noisy rows lies far below it
@@ -167,9 +169,11 @@ def _curve(view: RunView) -> _Curve:
     # a mean of sizes, not a median: two-valued noise counts
     noise = 1.2533 * moving_mean(np.abs(value - moving_median(value, 4)), _NOISE_REACH)
     # neighbours that agree hide their noise from a narrow median: how far the level wanders counts as well
-    wander = _WANDER * moving_mean(np.abs(level - slow), _WANDER_REACH)
-    before = np.maximum(_past(noise, _NOISE_REACH + 1), _past(wander, _WANDER_REACH + _NOISE_REACH + 1))
-    return _Curve(step=step, value=value, level=level, low=low, before=before)
+    wander = _WANDER * moving_mean(np.abs(level - slow), _WANDER_REACH) * (n >= _FEW_ROWS)
+    return _Curve(
+        step=step, value=value, level=level, low=low, before=_past(noise, _NOISE_REACH + 1),
+        wander=_past(wander, _WANDER_REACH + _NOISE_REACH + 1),
+    )
 
 
 def _past(sizes: Array, rows: int) -> Array:
