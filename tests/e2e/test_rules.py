@@ -108,3 +108,12 @@ def test_the_exporter_answers_and_ends_when_told(source: str, tmp_path: Path) ->
             process.terminate()
         assert process.wait(20) == 0
     assert 'runtriage_run_info{run="bad"' in page
+
+
+def test_expired_rules_are_said_and_still_replayed(cli: Cli, source: str, tmp_path: Path) -> None:
+    """A rule of last year fires as before, with a word on stderr."""
+    rule = "{id: a, about: x, role: loss, condition: {is: non_finite}, expires: 2025-01-01}"
+    (tmp_path / "old.yaml").write_text(f"schema: runtriage.rules/1\nrules:\n  - {rule}\n")
+    done = cli("rules", "test", "old.yaml", source)
+    assert "1 of 1 rules have expired" in done.stderr
+    assert "1 runs would have fired" in done.stdout

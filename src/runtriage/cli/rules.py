@@ -118,6 +118,14 @@ def read_rules(path: str) -> RuleSet:
         raise CodecError(error.message, where=f"{path} {error.where}".strip(), hint=error.hint) from None
 
 
+def note_expired(rules: RuleSet) -> None:
+    """Say on stderr how many rules should be derived again: a rule is only as good as its baseline."""
+    today = datetime.now(UTC).date().isoformat()
+    expired = sum(bool(rule.expires) and rule.expires <= today for rule in rules.rules)
+    if expired:
+        note(f"{expired} of {len(rules.rules)} rules have expired: derive them again from recent runs")
+
+
 def _tell(rules: RuleSet, output: str) -> None:
     kinds: dict[str, list[int]] = {}
     for rule in rules.rules:

@@ -9,7 +9,7 @@ from typing import Any
 
 from runtriage.cli import door
 from runtriage.cli.console import clean, note, out
-from runtriage.cli.rules import read_rules
+from runtriage.cli.rules import note_expired, read_rules
 from runtriage.cli.sweep import PARTLY
 from runtriage.errors import UsageError
 from runtriage.notify.message import Message
@@ -32,7 +32,9 @@ def run(
     UsageError
         No address is given, or nowhere to remember what was told.
     """
-    rules = read_rules(path).rules
+    whole = read_rules(path)
+    note_expired(whole)
+    rules = whole.rules
     settings = door.settings(flags).settings
     urls = [*to, *os.environ.get(URLS_VARIABLE, "").split()]
     if not urls and not dry:

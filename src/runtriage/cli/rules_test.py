@@ -9,7 +9,7 @@ from typing import Any
 from runtriage.analysis.prepare import prepare
 from runtriage.cli import door
 from runtriage.cli.console import clean, out, width
-from runtriage.cli.rules import read_histories, read_rules
+from runtriage.cli.rules import note_expired, read_histories, read_rules
 from runtriage.errors import CodecError, UsageError
 from runtriage.model.history import RunHistory
 from runtriage.model.rule import AlertRule, ZScore
@@ -42,7 +42,9 @@ def run_test(
     UsageError
         A file cannot be read or written, or no rule is for any run.
     """
-    rules = read_rules(path).rules
+    whole = read_rules(path)
+    note_expired(whole)
+    rules = whole.rules
     door.check_writable(svg)
     settings = door.settings(flags).settings
     params = door.params(settings)
