@@ -24,6 +24,7 @@ SOURCES: dict[str, str] = {
     "mlflow": "runtriage.trackers.mlflow.source:open_source",
     "mlflow+https": "runtriage.trackers.mlflow.source:open_source",
     "mlflow-local": "runtriage.trackers.mlflow.local:MlrunsSource",
+    "mlflow-sql": "runtriage.trackers.mlflow_sql.source:open_source",
     "wandb": "runtriage.trackers.wandb.source:WandbSource",
     "wandb-local": "runtriage.trackers.wandb.local:WandbFilesSource",
 }

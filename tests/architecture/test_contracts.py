@@ -38,6 +38,7 @@ PLANTED = [
     ("light", "cli/app.py", "import rich.table"),
     ("vendors", "cli/console.py", "import wandb"),
     ("vendors", "trackers/mlflow/wire.py", "import requests"),
+    ("vendors", "trackers/mlflow_sql/source.py", "import sqlalchemy"),
     ("vendors", "sweep/job.py", "from mlflow.tracking import MlflowClient"),
     ("kit", "sweep/job.py", "from runtriage import testing"),
     ("blind-detectors", "analysis/detectors/spike.py", "from runtriage.analysis.detectors import resume"),

@@ -63,6 +63,8 @@ def _tell_source(source: HistorySource, infos: Sequence[RunInfo]) -> None:
     more = " or more" if len(infos) == LISTED else ""
     _line("source", clean(source.address))
     _line("runs", f"{len(infos)}{more}" + (f" ({counted})" if infos else ": there is nothing to judge"))
+    for sentence in getattr(source, "advice", tuple)():
+        _line("advice", clean(sentence, 300))
     if not isinstance(source, MarkTarget):
         _line("marks", "cannot be written here; reports, --json and --html can")
         return

@@ -18,11 +18,14 @@ FORMS: tuple[str, ...] = (
     "mlflow://HOST[:PORT]/EXPERIMENT[/RUN]",
     "mlflow+https://HOST[:PORT]/EXPERIMENT[/RUN]",
     "mlflow:[EXPERIMENT[/RUN]] with MLFLOW_TRACKING_URI set",
+    "mlflow-sql:DATABASE_URL#EXPERIMENT[/RUN]",
     "wandb://ENTITY/PROJECT[/RUN]",
 )
 """The supported forms, as shown to people. A local DIR may end in ``/RUN`` where one run is meant."""
 
 LOCAL_SCHEMES: frozenset[str] = frozenset({"files", "mlflow-local", "wandb-local"})
+SQL_SCHEME = "mlflow-sql"
+_SHOWN_OPTIONS = ("host", "port", "dbname", "service", "sslmode")
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):")
 _USERINFO = re.compile(r"//[^/]*@")
 _READABLE = " @:+=,()"
@@ -63,6 +66,8 @@ class Address:
         >>> parse_address("MLflow://me:secret@host:5000/my%20exp/1f2e").canonical
         'mlflow://host:5000/my exp'
         """
+        if self.scheme == SQL_SCHEME:
+            return f"{self.scheme}:{self.location}#" + "/".join(map(_quoted, self.parts))
         return f"{self.scheme}:{self._opening}" + "/".join([*self._first, *map(_quoted, self.parts)])
 
     @property
@@ -118,6 +123,8 @@ def parse_address(text: str) -> Address:
         return _mlflow(scheme, rest, text)
     if scheme == "wandb":
         return _wandb(rest, text)
+    if scheme == SQL_SCHEME:
+        return _mlflow_sql(rest, text)
     return Address(scheme=scheme, location=redacted(rest))
 
 
@@ -129,9 +136,20 @@ def run_address(source: str, run: str) -> str:
     >>> run_address("files:runs", "r9d9")
     'files:runs/r9d9'
     """
-    separator = "" if source.endswith((":", "/")) else "/"
+    separator = "" if source.endswith("/") or not source.partition(":")[2] else "/"
     local = source.partition(":")[0] in LOCAL_SCHEMES
     return f"{source}{separator}{run if local else _quoted(run)}"
+
+
+def database_url(address: str) -> str:
+    """Return the URL of the database in a ``mlflow-sql:`` address, with any credentials in it.
+
+    Examples
+    --------
+    >>> database_url("mlflow-sql:sqlite:///mlflow.db#exp/run")
+    'sqlite:///mlflow.db'
+    """
+    return address.strip().partition(":")[2].partition("#")[0]
 
 
 def forms_hint() -> str:
@@ -147,6 +165,10 @@ def redacted(text: str) -> str:
     >>> redacted("mlflow://me:secret@host/exp")
     'mlflow://host/exp'
     """
+    head, colon, rest = text.strip().partition(":")
+    if colon and head.lower() == SQL_SCHEME:
+        url, mark, tail = rest.partition("#")
+        return f"{head}:{_shown_database(url)}{mark}{tail}"
     return _USERINFO.sub("//", text)
 
 
@@ -211,3 +233,24 @@ def _wandb(rest: str, text: str) -> Address:
     if not rest.startswith("//") or len(parts) < 2:
         raise UsageError("the address names no entity and project", where=redacted(text), hint=forms_hint())
     return Address(scheme="wandb", location="", parts=tuple(parts[:2]), run=parts[2] if len(parts) > 2 else None)
+
+
+def _mlflow_sql(rest: str, text: str) -> Address:
+    url, _, path = rest.partition("#")
+    parts = _path_parts(path, text, 2)
+    if "://" not in url or not parts:
+        what = "experiment" if "://" in url else "database"
+        raise UsageError(f"the address names no {what}", where=redacted(text), hint=forms_hint())
+    run = parts[1] if len(parts) > 1 else None
+    return Address(scheme=SQL_SCHEME, location=_shown_database(url), parts=tuple(parts[:1]), run=run)
+
+
+def _shown_database(url: str) -> str:
+    """Return the URL of a database without user, password and options that may hold one."""
+    kind, mark, rest = url.partition("://")
+    if kind.lower().startswith("sqlite"):
+        return url.partition("?")[0]
+    # Up to the last '@': a password typed without quoting may hold any character.
+    place, _, query = rest.rpartition("@")[2].partition("?")
+    kept = [option for option in query.split("&") if option.partition("=")[0] in _SHOWN_OPTIONS]
+    return f"{kind}{mark}{place}" + ("?" + "&".join(kept) if kept else "")

@@ -1,0 +1,1 @@
+"""Databases that the real MLflow wrote, for tests that read them past it."""
