@@ -118,12 +118,18 @@ def test_a_second_sweep_changes_nothing(cli: Cli, project: Project) -> None:
     assert (said, project.everything()) == ("marks: 0 runs changed, 5 already right", before)
 
 
+def test_unchanged_runs_are_not_read_again(cli: Cli, project: Project) -> None:
+    """The second sweep says so, and takes the verdicts from the marks."""
+    first, second = [cli("sweep", project.address, "--write", "all").stdout.splitlines()[-2] for _ in range(2)]
+    assert second == f"{first.partition(' (')[0]}; 5 of them unchanged and not read again"
+
+
 def test_a_run_that_turns_healthy_loses_its_warning(cli: Cli, project: Project) -> None:
     """Once the curve is that of its siblings, findings, panel and note block go; the verdict says healthy."""
     project.server.set_tag(project.runs["bad"], NOTE, "Mine.")
     cli("sweep", project.address, "--write", "all")
     rewrite(project.server, project.runs["bad"], healthy(9))
-    cli("sweep", project.address, "--write", "all")
+    cli("sweep", project.address, "--write", "all", "--fresh")  # what was done to the database no listing can tell
     tags, files = project.tags("bad"), project.server.files(project.runs["bad"], "runtriage")
     left = (tags["runtriage.status"], "runtriage.findings" in tags, tags[NOTE], files)
     assert left == ("healthy", False, "Mine.", [])
