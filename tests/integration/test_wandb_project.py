@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -12,6 +14,10 @@ from wandb_server import StandIn
 from wandb_server.session import stand_in
 
 from runtriage.model.marks import Marks, WritePlan
+from runtriage.outputs.tags import VIEW_NAME
+from runtriage.outputs.view import chart_metrics, render_view
+from runtriage.pipeline import triage_cohort
+from runtriage.testing.synth import cohort
 from runtriage.trackers.wandb.source import WandbSource
 
 pytestmark = pytest.mark.integration
@@ -73,3 +79,39 @@ def test_flagged_runs_are_filtered_by_tag(server: StandIn, source: WandbSource) 
     """The view and the report show the runs with our tags."""
     source.apply_project(PLAN)
     assert all("rt:broken" in view["spec"] for view in server.world.views.values())
+
+
+def test_charts_are_of_the_metrics_that_the_runs_log(server: StandIn, source: WandbSource) -> None:
+    """View and report draw the metrics named for the project, and the table shows our values."""
+    reports = [triage.report for triage in triage_cohort(cohort(3))]
+    source.apply_project(WritePlan(set_tags={"runtriage.view": render_view(reports)}, set_note="all well"))
+    charts = [name for _, name in chart_metrics(reports)]
+    assert charts
+    for view in server.world.views.values():
+        drawn = [panel["config"]["metrics"] for panel in objects(view["spec"], "Run History Line Plot")]
+        assert drawn == [[name] for name in charts]
+    names = {view["type"]: view["displayName"] for view in server.world.views.values()}
+    assert names == {"project-view": "runtriage", "runs": VIEW_NAME}
+    workspace = next(view["spec"] for view in server.world.views.values() if view["type"] == "project-view")
+    assert "summary:runtriage.status" in workspace
+
+
+@pytest.mark.parametrize("value", ["", "1", "{}", '{"charts": [1]}', '{"charts": []}'])
+def test_a_view_that_names_no_charts(server: StandIn, source: WandbSource, value: str) -> None:
+    """Where nothing says what the runs log, the usual names are drawn."""
+    source.apply_project(WritePlan(set_tags={"runtriage.view": value}, set_note="x"))
+    assert all("train/grad_norm" in view["spec"] for view in server.world.views.values())
+
+
+def objects(spec: str, kind: str) -> list[dict[str, Any]]:
+    """Return the objects of one view type anywhere in a specification, in order."""
+    found: list[dict[str, Any]] = []
+    todo = [json.loads(spec)]
+    while todo:
+        item = todo.pop(0)
+        if isinstance(item, dict):
+            found += [item] if item.get("viewType") == kind else []
+            todo = [*item.values(), *todo]
+        elif isinstance(item, list):
+            todo = [*item, *todo]
+    return found

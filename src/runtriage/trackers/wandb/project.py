@@ -21,8 +21,10 @@ from runtriage.model.vocab import Level
 from runtriage.trackers.wandb import marks as own
 from runtriage.trackers.wandb.client import WandbClient, workspace_modules
 from runtriage.trackers.wandb.failures import translated
+from runtriage.trackers.wandb.view import View, read_view
 
 NAME = "runtriage"
+"""Of the workspace view; the report has the title that the view's description gives."""
 _MARKER = re.compile(r"<!-- runtriage:begin ([A-Za-z0-9+/=]+) -->")
 _VIEWS = """query ProjectViews($project: String!, $entity: String!, $reportCursor: String, $reportLimit: Int!,
     $viewType: String = "runs", $viewName: String) {
@@ -36,13 +38,9 @@ _VIEWS = """query ProjectViews($project: String!, $entity: String!, $reportCurso
 _DELETE = """mutation deleteView($id: ID!, $deleteDrafts: Boolean) {
     deleteView(input: { id: $id, deleteDrafts: $deleteDrafts }) { success }
 }"""
-_PANELS = (
-    ("loss", ("train/loss", "loss", "train_loss", "lm loss"), True),
-    ("grad norm", ("train/grad_norm", "grad_norm", "gradient_norm", "gnorm"), True),
-    ("learning rate", ("train/learning_rate", "lr", "learning_rate", "train/lr"), False),
-)
 FLAGGED = [own.TAG_PREFIX + level.value for level in (Level.WATCH, Level.SUSPICIOUS, Level.BROKEN)]
 _KINDS = ("project-view", "runs")
+_VIEW = f"{OWN_PREFIX}view"
 
 
 def remember(values: Mapping[str, str]) -> str:
@@ -72,7 +70,7 @@ def read_project(client: WandbClient) -> Marks:
     if not values:
         return Marks()
     if len(values) < len(_KINDS) or values[0] != values[1]:
-        return Marks(tags={f"{OWN_PREFIX}view": "(incomplete)"})
+        return Marks(tags={_VIEW: "(incomplete)"})
     whole = dict(values[0] or {})
     note = whole.pop(own.NOTE, None)
     return Marks(tags=whole, note=note)
@@ -128,16 +126,22 @@ def _digest(values: Mapping[str, str]) -> str:
     return f"{remember(values)}\n\n{text}"
 
 
+def _plots(reports: Any, wanted: View) -> list[Any]:
+    return [reports.LinePlot(title=chart.metric, x="Step", y=[chart.metric], log_y=chart.log) for chart in wanted.drawn]
+
+
 def _save_view(client: WandbClient, values: Mapping[str, str], old: list[dict[str, Any]]) -> None:
     workspaces, reports = workspace_modules()
-    plots = [reports.LinePlot(title=title, x="Step", y=list(names), log_y=log) for title, names, log in _PANELS]
-    panels = [reports.MarkdownPanel(markdown=_digest(values)), *plots]
+    wanted = read_view(values.get(_VIEW, ""))
+    panels = [reports.MarkdownPanel(markdown=_digest(values)), *_plots(reports, wanted)]
     view = workspaces.Workspace(
         entity=client.entity,
         project=client.project,
         name=NAME,
         sections=[workspaces.Section(name="Triage", is_open=True, panels=panels)],
-        runset_settings=workspaces.RunsetSettings(filters=[workspaces.Tags().isin(FLAGGED)]),
+        runset_settings=workspaces.RunsetSettings(
+            filters=[workspaces.Tags().isin(FLAGGED)], pinned_columns=wanted.pinned
+        ),
     )
     if old:  # the package offers no other way to say which view is meant than to load it, ours or not as it then is
         view._internal_name, view._internal_id = old[0]["name"], old[0]["id"]  # noqa: SLF001
@@ -150,11 +154,12 @@ def _save_report(client: WandbClient, values: Mapping[str, str], old: list[dict[
     runs = reports.Runset(
         entity=client.entity, project=client.project, name="flagged", filters=[workspaces.Tags().isin(FLAGGED)]
     )
-    plots = [reports.LinePlot(title=title, x="Step", y=list(names), log_y=log) for title, names, log in _PANELS]
+    wanted = read_view(values.get(_VIEW, ""))
+    plots = _plots(reports, wanted)
     report = reports.Report(
         entity=client.entity,
         project=client.project,
-        title=NAME,
+        title=wanted.name,
         blocks=[reports.MarkdownBlock(_digest(values)), reports.PanelGrid(runsets=[runs], panels=plots)],
     )
     if old:
