@@ -169,10 +169,11 @@ def _curve(view: RunView) -> _Curve:
     # a mean of sizes, not a median: two-valued noise counts
     noise = 1.2533 * moving_mean(np.abs(value - moving_median(value, 4)), _NOISE_REACH)
     # neighbours that agree hide their noise from a narrow median: how far the level wanders counts as well
-    wander = _WANDER * moving_mean(np.abs(level - slow), _WANDER_REACH) * (n >= _FEW_ROWS)
+    wander = _WANDER * moving_mean(np.abs(level - slow), _WANDER_REACH)
+    lag = min(n, _WANDER_REACH + _NOISE_REACH + 1)  # a steep start wanders, too: nothing is charged before it is over
     return _Curve(
         step=step, value=value, level=level, low=low, before=_past(noise, _NOISE_REACH + 1),
-        wander=_past(wander, _WANDER_REACH + _NOISE_REACH + 1),
+        wander=np.concatenate([np.zeros(lag), wander[: n - lag]]),
     )
 
 
