@@ -106,7 +106,7 @@ def make_axis(runs: list[PreparedRun]) -> Axis:
     edges = start + (stop - start) * np.interp(np.linspace(0.0, 1.0, bins + 1), warp(fine), fine)
     # far out, neighbouring floats are hundreds of steps apart: edges that fall together are one
     edges = np.unique(edges)
-    if edges.size < 2:  # noqa: PLR2004  one bin has two edges
+    if edges.size < 2:
         edges = np.array([start, np.nextafter(start, np.inf)])
     return Axis(edges=edges, mid=edges[:-1] / 2 + edges[1:] / 2)
 
