@@ -6,7 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from runtriage.analysis.order_stats import Array, median
+from runtriage.analysis.order_stats import Array, median, sorted_quantile
+
+_CUT = 0.02
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,8 +47,8 @@ def locate(residual: Array, start: int, stop: int) -> Onset:
     if rows.size < 8:
         return Onset(index=int(rows[0]) if rows.size else start, jump=0.0, is_step=False)
     y = residual[rows]
-    low, high = np.quantile(y, (0.02, 0.98))
-    y = np.clip(y, low, high)
+    low, high = _quantiles(y, (_CUT, 1.0 - _CUT))
+    y = np.minimum(np.maximum(y, low), high)
     n = y.size
     first, second = np.cumsum(y), np.cumsum(y * y)
     cut = np.arange(3, n - 3)
@@ -60,6 +62,14 @@ def locate(residual: Array, start: int, stop: int) -> Onset:
     place = at if is_step else bend_at
     jump = float(median(y[place:]) - median(y[:place])) if 0 < place < n else 0.0
     return Onset(index=int(rows[place]), jump=jump, is_step=is_step)
+
+
+def _quantiles(values: Array, places: tuple[float, float]) -> tuple[float, float]:
+    """Take two quantiles of values without NaN, by the linear rule."""
+    ordered = np.sort(values)[None]
+    count = np.array([values.size])
+    low, high = (float(sorted_quantile(ordered, count, q)[0]) for q in places)
+    return low, high
 
 
 def _bend(y: Array) -> tuple[int, float]:

@@ -30,6 +30,9 @@ MAD_TO_SD = 1.4826022185056018
 _WINDOW_WORK = 5_000_000
 """Points times window above which importing scipy is cheaper than sorting numpy windows (both about 0.1 s)."""
 
+_SQUARABLE = 1e150
+"""Size below which a square is far from overflowing."""
+
 _CHUNK = 1 << 20
 """Values held at once by the numpy window path: 8 MB."""
 
@@ -123,9 +126,11 @@ def t_to_z(t: ArrayLike, dof: ArrayLike) -> Floats:
     normal = np.isinf(nu)
     nu = np.where(normal, 1.0, nu)
     size = np.abs(stat)
-    # log1p(t^2/nu) through logs, so that 1e300 does not overflow to infinity
-    with np.errstate(divide="ignore"):
-        log_ratio = np.logaddexp(0.0, 2.0 * np.log(size) - np.log(nu))
+    if np.fmax.reduce(size, axis=None, initial=0.0) < _SQUARABLE:
+        log_ratio = np.log1p(size * size / nu)
+    else:  # log1p(t^2/nu) through logs, so that 1e300 does not overflow to infinity
+        with np.errstate(divide="ignore"):
+            log_ratio = np.logaddexp(0.0, 2.0 * np.log(size) - np.log(nu))
     bound = (8.0 * nu + 1.0) / (8.0 * nu + 3.0) * np.sqrt(nu * log_ratio)
     return np.sign(stat) * np.where(normal, size, np.minimum(bound, size))
 

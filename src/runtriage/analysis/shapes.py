@@ -83,11 +83,12 @@ def best_shape(r: Array, sd: Array, centre: Array, mid: Array) -> Shape | None:
 def _errors(template: Array, y: Array, weight: Array, scale: tuple[float, float] | None) -> Array:
     """Weighted residual sum of squares per row of ``template``, with a free level and a factor clipped to ``scale``."""
     total = weight.sum()
-    x = template - (template @ weight / total)[:, None]
     v = y - weight @ y / total
+    x = template - (template @ weight / total)[:, None]
     sxx = (x * x) @ weight
-    factor = np.maximum((x * v) @ weight / np.maximum(sxx, 1e-300), 0.0)
+    sxv = x @ (v * weight)
+    factor = np.maximum(sxv / np.maximum(sxx, 1e-300), 0.0)
     if scale is not None:
         factor = np.clip(factor, *scale)
-    residual = v[None, :] - factor[:, None] * x
-    return np.asarray((residual * residual) @ weight, np.float64)
+    # the square multiplied out: no residual is laid out for every place
+    return np.asarray((v * v) @ weight - factor * (2.0 * sxv - factor * sxx), np.float64)

@@ -47,7 +47,7 @@ def detect(view: RunView) -> list[Form]:
 def _shared(view: RunView, role: str, kind: FindingKind) -> Form | None:
     """Look for the largest excursion that most siblings share: told, so that nobody wonders, and explained."""
     channel = f"{role}/1"
-    if channel not in view.raw.z or not (view.raw.z[channel] > _SHARED_Z).any():
+    if channel not in view.raw.z or view.raw.z[channel].max(initial=0.0) <= _SHARED_Z:
         return None
     held = [e for e in view.events.get(role, []) if e.size]
     if len(held) < 2:
@@ -84,6 +84,14 @@ def _first(view: RunView, role: str, lone_index: float) -> tuple[int, float, flo
     channels = [c for c in channels if c in view.own.z and c in view.tails]
     if not channels or role not in view.own.residual:
         return None
+    budget = view.spike_budget / len(channels)
+    heaviest = {c: np.inf if c.endswith(f"/{WIDTHS[-1]}") else lone_index for c in channels}
+    telling = [
+        c for c in channels
+        if view.tails[c].p_run(float(view.own.z[c].max(initial=0.0)), heaviest[c]) <= budget
+    ]
+    if not telling:
+        return None
     e = view.own.residual[role]
     step = view.own.step[f"{role}/1"]
     lead = max(5, int(np.searchsorted(step, view.axis.edges[min(LEAD_BINS, view.axis.bins)])))
@@ -91,15 +99,11 @@ def _first(view: RunView, role: str, lone_index: float) -> tuple[int, float, flo
     usable[lead:] = e[lead:] > RISE[role]
     if not usable.any():
         return None
-    budget = view.spike_budget / len(channels)
     rows: list[tuple[int, float, float]] = []
-    for channel in channels:
+    for channel in telling:
         z, tail = view.own.z[channel], view.tails[channel]
-        heaviest = np.inf if channel.endswith(f"/{WIDTHS[-1]}") else lone_index
-        if tail.p_run(float(z.max()), heaviest) > budget:
-            continue
         for i in np.flatnonzero(usable & (z > tail.anchor)):
-            p = tail.p_run(float(z[i]), heaviest)
+            p = tail.p_run(float(z[i]), heaviest[channel])
             if p <= budget:
                 rows.append((int(i), float(z[i]), p * len(channels)))
                 break

@@ -77,7 +77,7 @@ def _switch(view: RunView) -> Form | None:
     val = view.run.by_role.get(Role.VAL_LOSS)
     if val is None or Role.VAL_LOSS not in view.z:
         return None
-    if np.nanmax(np.abs(np.nan_to_num(view.z[Role.VAL_LOSS]))) <= view.limit(Role.VAL_LOSS):
+    if not (np.abs(view.z[Role.VAL_LOSS]) > view.limit(Role.VAL_LOSS)).any():
         return None
     good = np.isfinite(val.value) & (val.value > 0)
     step, centre = val.step[good].astype(float), view.centre[Role.VAL_LOSS]
