@@ -8,8 +8,6 @@ from itertools import repeat
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.csv as pacsv
 
 from runtriage.trackers.mlflow_sql.rows import Points
 
@@ -28,30 +26,15 @@ def from_rows(rows: Sequence[Sequence[Any]]) -> Points:
     )
 
 
-def from_csv(content: bytes) -> Points:
-    """Return the points in whole lines of CSV: key, step, time stamp, value, is_nan (0 or 1).
-
-    Raises
-    ------
-    pyarrow.ArrowInvalid
-        If a line is not of this shape.
-    """
-    names = ["key", "step", "stamp", "value", "nan"]
-    kinds = [pa.dictionary(pa.int32(), pa.string()), pa.int64(), pa.int64(), pa.float64(), pa.int8()]
-    table = pacsv.read_csv(
-        pa.py_buffer(content),
-        read_options=pacsv.ReadOptions(use_threads=False, column_names=names, block_size=len(content) + 1),
-        parse_options=pacsv.ParseOptions(newlines_in_values=True),
-        convert_options=pacsv.ConvertOptions(column_types=dict(zip(names, kinds, strict=True)), null_values=[]),
-    ).unify_dictionaries()
-    key = table.column("key").combine_chunks()
+def from_blobs(key: str, step: bytes, stamp: bytes, value: bytes, nan: bytes) -> Points:
+    """Return the points of one metric in columns of big-endian numbers, as PostgreSQL sends them."""
     return Points(
-        keys=tuple(key.dictionary.to_pylist()),
-        code=np.array(key.indices),
-        step=np.array(table.column("step")),
-        stamp=np.array(table.column("stamp")),
-        value=np.array(table.column("value")),
-        nan=np.array(table.column("nan")) != 0,
+        keys=(key,),
+        code=np.zeros(len(nan), np.int32),
+        step=np.frombuffer(step, ">i8").astype(np.int64),
+        stamp=np.frombuffer(stamp, ">i8").astype(np.int64),
+        value=np.frombuffer(value, ">f8").astype(np.float64),
+        nan=np.frombuffer(nan, np.bool_),
     )
 
 
