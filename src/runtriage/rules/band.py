@@ -29,6 +29,9 @@ from runtriage.rules.recipes import Made, Member, Recipe
 from runtriage.rules.signal import Array, log_of, trailing_median
 
 KNOTS = 25
+_LARGEST = 690.0
+"""Log of the largest values: beyond them the sides of a band are no numbers any more."""
+
 _WIDEST = math.log(1e6)
 _LEAST_ROWS = 20
 
@@ -87,6 +90,8 @@ class Band:
         high, low, mean = (np.array(part) for part in zip(*map(_extremes(at), facts, deviations), strict=True))
         margin = widen * (self.floor + _spread(mean))
         top, bottom = centre + np.nanmax(high, axis=0) + margin, centre + np.nanmin(low, axis=0) - margin
+        if float(np.max(np.abs([top, bottom]))) > _LARGEST:
+            return "the values are too large or too small for a band"
         if float(np.max(top - bottom)) > _WIDEST:
             return "healthy runs of this config differ by more than six orders of magnitude"
         knots = tuple(

@@ -128,7 +128,7 @@ class Excess(_Base):
         spread = float(np.std(facts, ddof=1)) if len(facts) > 1 else 0.0
         limit = max(facts) + widen * (self.floor + spread)
         if limit > _HOPELESS:
-            return f"healthy runs reach {math.exp(max(facts)):.3g} times: no limit above that says anything"
+            return f"healthy runs reach {math.exp(min(max(facts), _LARGEST)):.3g} times: no limit above says anything"
         return Made(condition=self.condition(_up(math.exp(limit))), for_points=self.for_points)
 
 
@@ -191,10 +191,14 @@ class Silence(_Base):
         """Wait several times as long as the longest pause, and ten minutes at least."""
         longest = max(facts)
         seconds = max(600.0, 3.0 * widen * longest)
+        if seconds > _MONTH:
+            return "healthy runs pause for days: no silence is a sign"
         return Made(condition=Stalled(seconds=60.0 * math.ceil(seconds / 60.0)))
 
 
 _HOPELESS = math.log(1e4)
+_LARGEST = 690.0
+_MONTH = 30 * 86400.0
 _ODDS = 0.7
 _NEARLY_ALL = 0.98
 WINDOW = 30
