@@ -113,7 +113,7 @@ def compare(runs: Sequence[PreparedRun], baseline: Baseline | None, budget: floa
     for _ in range(_ROUNDS - 1):
         if len(runs) < _LEAST_COHORT:
             break
-        trust = Trust.after(axis, [c.forms for c in result])
+        trust = Trust.after(axis, [c.forms for c in result]).within(before)
         if before is not None and trust.same_as(before):
             break
         result, before = _round(runs, sketches, axis, table, trust, budget), trust

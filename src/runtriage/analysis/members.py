@@ -60,6 +60,10 @@ class Trust:
                 peak[i, behind] = False
         return cls(level, peak)
 
+    def within(self, before: Trust | None) -> Trust:
+        """Trust only what was trusted before, too: two broken runs would else hide behind each other by turns."""
+        return self if before is None else Trust(self.level & before.level, self.peak & before.peak)
+
     def same_as(self, other: Trust) -> bool:
         """Tell whether nothing changed that matters: an onset may move by a bin or so."""
         return float((self.level != other.level).mean()) < _SAME and float((self.peak != other.peak).mean()) < _SAME
