@@ -29,6 +29,8 @@ _ITEM, _STEP = 1, 2
 _NUMERIC = np.zeros(256, dtype=bool)
 _NUMERIC[[*b"0123456789-NI"]] = True
 _FEW = 8
+_HANDLING = (16, 200)
+"""Fields ``control`` and ``_info`` of a record."""
 
 
 @dataclass(slots=True)
@@ -75,20 +77,32 @@ class Rows:
 def kinds(records: Records) -> tuple[Places, Places, Places]:
     """Return the field number of the payload of every record, and where the payload's value begins and ends.
 
-    A payload that cannot be read has kind 0. For records that carry other fields first (``control``) the kind is that
-    of the first field behind the record's number.
+    A payload that cannot be read has kind 0. Fields that say how a record is handled (``control``, ``_info``) are
+    stepped over; clients of today write them before the config, the run and its exit.
     """
     data, at, stop = records.data, records.start, records.stop
     tag, after = varints(data, at)
     numbered = tag == 8
     _, behind = varints(data, after)
     at = np.where(numbered, behind, at)
-    at = np.minimum(at, data.size - 1)
-    tag, after = varints(data, at)
+    kind, begin, end = _field(data, at, stop)
+    for _ in _HANDLING:
+        behind = np.flatnonzero(np.isin(kind, _HANDLING) & (end < stop))
+        if not behind.size:
+            break
+        inner, first, last = _field(data, end[behind], stop[behind])
+        found = inner > 0
+        behind = behind[found]
+        kind[behind], begin[behind], end[behind] = inner[found], first[found], last[found]
+    return kind, begin, end
+
+
+def _field(data: Bytes, at: Places, stop: Places) -> tuple[Places, Places, Places]:
+    """Return the number of the field at a place, and where its value begins and ends; 0 for what is no message."""
+    tag, after = varints(data, np.minimum(at, data.size - 1))
     length, begin = varints(data, after)
-    is_message = (tag & 7) == LENGTH
     end = begin + np.clip(length, 0, data.size)
-    valid = (begin <= stop) & is_message & (end <= stop)
+    valid = (begin <= stop) & ((tag & 7) == LENGTH) & (end <= stop)
     return np.where(valid, tag >> 3, 0), begin, end
 
 

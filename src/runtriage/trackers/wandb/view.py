@@ -1,8 +1,8 @@
 """What to show of a project, out of our tag ``runtriage.view``, in W&B's words. Pure.
 
 The tag holds a JSON object all of whose members may be missing: ``name``, ``filter``, ``columns`` (as
-"tags.`runtriage.status`"), ``charts`` (``{"metric": "loss", "log": true}`` or a name). The filter is always that of the tags of
-flagged runs.
+"tags.`runtriage.status`"), ``charts`` (``{"metric": "loss", "log": true}`` or a name). The filter is always that of the
+tags of flagged runs.
 """
 
 from __future__ import annotations

@@ -45,6 +45,18 @@ def test_plain_and_nested_keys(tmp_path: Path, key: str | tuple[str, ...]) -> No
     assert only(tmp_path).tracks["train/loss"].step.tolist() == [3]
 
 
+@pytest.mark.parametrize("first", [b"", message(16, b'"\x02id'), message(200, b"\n\x02id")])
+def test_fields_that_come_before_the_content(tmp_path: Path, first: bytes) -> None:
+    """Clients of today say how a record is to be handled before what it holds; all of it is read all the same."""
+    update = message(5, message(1, item("late", "5")))
+    records = [run("abc", {"lr": "0.1"}), b"\x08\x02" + update, *rows(0, 2), ended(1)]
+    put(tmp_path, *(record[:2] + first + first + record[2:] for record in records))
+    found = only(tmp_path)
+    assert dict(found.info.config) == {"lr": 0.1, "late": 5}
+    assert (found.info.state, found.info.id) == (RunState.FAILED, "abc")
+    assert found.tracks["loss"].step.tolist() == [0, 1]
+
+
 def test_nested_keys_are_joined_by_dots(tmp_path: Path) -> None:
     """A nested value of a new client has a dotted name."""
     put(tmp_path, history({("val", "loss"): "0.5"}))
