@@ -6,11 +6,12 @@ Each is a pseudo role that the cohort comparison treats like any other level.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
-from runtriage.analysis.order_stats import Array, moving_median, nan_mean, nan_median
+from runtriage.analysis.order_stats import Array, moving_median, nan_mean, nan_median, sorted_bins, sorted_quantile
 from runtriage.model.series import PreparedRun, Series
 from runtriage.model.vocab import Role
 
@@ -71,7 +72,7 @@ def derive(run: PreparedRun, edges: Array, level: Mapping[str, Array]) -> dict[s
         out[MOVE] = _move(level[Role.LOSS])
     clipped = run.by_role.get(Role.GRAD_NORM_CLIPPED)
     if clipped is not None and clipped.step.size:
-        out[CLIP_TOP] = _per_bin(clipped, edges, _top)
+        out[CLIP_TOP] = _tops(clipped, edges)
     fired = fired_rows(run)
     if fired is not None:
         step, value = fired
@@ -144,17 +145,17 @@ def _move(level: Array) -> Array:
     return np.where(np.isfinite(level), after - before, np.nan)
 
 
-def _per_bin(series: Series, edges: Array, of: Any) -> Array:
+def _tops(series: Series, edges: Array) -> Array:
+    """Log of the largest positive values per bin, shape (B,): a high quantile, so that a lone row does not decide."""
     at = np.searchsorted(series.step, edges)
-    out = np.full(edges.size - 1, np.nan)
-    for i in np.flatnonzero(np.diff(at) > 0):
-        out[i] = of(series.value[at[i] : at[i + 1]])
-    return out
-
-
-def _top(values: Array) -> float:
-    good = values[np.isfinite(values) & (values > 0)]
-    return float(np.log(np.quantile(good, _TOP))) if good.size else np.nan
+    value = np.where(np.isfinite(series.value) & (series.value > 0), series.value, np.nan)
+    table = sorted_bins(value, at)
+    if table is not None:
+        ordered, count = table
+        with np.errstate(invalid="ignore"):
+            return np.where(count > 0, np.log(sorted_quantile(ordered, count, _TOP)), np.nan)
+    parts = [value[a:b][np.isfinite(value[a:b])] for a, b in pairwise(at)]
+    return np.array([np.log(np.quantile(part, _TOP)) if part.size else np.nan for part in parts])
 
 
 def _held(series: Series, edges: Array) -> Array | None:

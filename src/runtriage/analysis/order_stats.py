@@ -20,6 +20,9 @@ _FEW_PLACES = 2
 _FEW_PLANES = 16
 """Planes that are sorted against each other whole; with more the number of comparisons outgrows a sort of rows."""
 
+_PADDED, _PADDED_FREE = 3, 4096
+"""Entries of a padded table for each row, and for free, up to which one is laid out."""
+
 _PARTITION_FROM = 400
 """Length from which a partition is faster than a whole sort."""
 
@@ -103,6 +106,33 @@ def sorted_quantile(ordered: Array, count: NDArray[np.intp], q: float) -> Array:
     a = flat.take(first + low)
     b = flat.take(first + high)
     return np.asarray(a + (at - low) * (b - a))
+
+
+def sorted_bins(value: Array, at: NDArray[np.intp]) -> tuple[Array, NDArray[np.intp]] | None:
+    """Lay contiguous bins of rows under each other and sort each.
+
+    Parameters
+    ----------
+    value
+        Shape (n,); NaN is missing.
+    at
+        First row of each bin and one past the last, shape (B + 1,).
+
+    Returns
+    -------
+    ordered, count
+        Shape (B, m) with NaN behind the finite values, and their number, shape (B,). None when a few
+        bins hold nearly all rows, so that the table would be much larger than the rows, or when there is no row.
+    """
+    sizes = at[1:] - at[:-1]
+    longest = int(sizes.max(initial=0))
+    if not longest or sizes.size * longest > _PADDED * value.size + _PADDED_FREE:
+        return None
+    columns = np.arange(longest)
+    ordered = value.take(at[:-1, None] + columns, mode="clip")
+    ordered[columns >= sizes[:, None]] = np.nan
+    ordered.sort(axis=1)
+    return ordered, np.asarray(np.isfinite(ordered).sum(axis=1))
 
 
 def shortest_half(values: Array, axis: int) -> tuple[Array, Array]:

@@ -17,7 +17,7 @@ from itertools import pairwise
 import numpy as np
 
 from runtriage.analysis.derived import derive, floored_log
-from runtriage.analysis.order_stats import Array, moving_mean, moving_median, sorted_quantile
+from runtriage.analysis.order_stats import Array, moving_mean, moving_median, sorted_bins, sorted_quantile
 from runtriage.model.series import PreparedRun, Series
 from runtriage.model.vocab import Role
 
@@ -171,13 +171,10 @@ def bin_stats(step: Array, value: Array, edges: Array) -> tuple[Array, Array]:
     bins = counts.size
     if not longest:
         return np.full(bins, np.nan), np.full(bins, np.nan)
-    if bins * longest <= 3 * value.size + 4096:
-        place = at[:-1, None] + np.arange(longest)
-        padded = value[np.minimum(place, value.size - 1)]
-        padded[np.arange(longest) >= counts[:, None]] = np.nan
-        padded.sort(axis=1)
-        finite = np.isfinite(padded).sum(axis=1)
-        level, low, high = (sorted_quantile(padded, finite, q) for q in (0.5, 0.25, 0.75))
+    table = sorted_bins(value, at)
+    if table is not None:
+        ordered, finite = table
+        level, low, high = (sorted_quantile(ordered, finite, q) for q in (0.5, 0.25, 0.75))
     else:
         level, low, high, finite = _uneven(value, at)
     level = np.where(finite > 0, level, np.nan)
