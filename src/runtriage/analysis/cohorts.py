@@ -61,9 +61,19 @@ def _walk(prefix: str, node: Mapping[str, Any], pattern: re.Pattern[str], kept: 
             continue
         if isinstance(value, Mapping):
             _walk(name, value, pattern, kept)
-        elif isinstance(value, bool) or value is None:
-            kept[name] = value
-        elif isinstance(value, (int, float)):
-            kept[name] = repr(float(value))
         else:
-            kept[name] = value
+            kept[name] = _leaf(value)
+
+
+def _leaf(value: Any) -> Any:
+    """Return a value such that a whole number is the same with and without a decimal point: JSON drops it."""
+    if isinstance(value, (list, tuple)):
+        return [_leaf(item) for item in value]
+    if isinstance(value, Mapping):
+        return {str(key): _leaf(item) for key, item in value.items()}
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        try:
+            return repr(float(value))
+        except OverflowError:
+            return hex(int(value))
+    return value
