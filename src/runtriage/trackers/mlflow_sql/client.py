@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 import sqlalchemy as sa
 
@@ -209,7 +209,8 @@ _KINDS = "write sqlite:///FILE or postgresql://USER@HOST/DATABASE"
 
 
 def _sqlite(url: sa.URL, shown: str) -> sa.Engine:
-    path = Path(str(url.database).removeprefix("file:"))
+    typed = Path(str(url.database).removeprefix("file:"))
+    path = typed if typed.is_file() else Path(unquote(str(typed)))  # '?' and '#' have to be typed as %3F and %23
     if not path.is_file():
         raise SourceError("there is no such database file", where=shown)
     # Quoted, so that no character of a path can become an option of the URI.
