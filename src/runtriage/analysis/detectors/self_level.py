@@ -28,7 +28,7 @@ _LASTS = 0.4
 _IN_STEP = 0.7
 _PER_EPOCH = 24
 
-SELF_CHANCE = 0.005
+SELF_CHANCE = 0.015
 """Upper bound of the chance that a healthy run shows such a form against its own past (measured: tests/statistical)."""
 
 

@@ -36,7 +36,11 @@ def detect(view: RunView) -> list[Form]:
             if hit is not None:
                 form = _form(view, role, kind, *hit)
                 lone = index == np.inf and form.outcome == Outcome.RECOVERED
-                found.append(dataclasses.replace(form, mild=True, rank=LAST_RESORT) if lone else form)
+                if lone:
+                    # remarkable by the measured tail only: what is stated is the chance by the heavy one
+                    p = max(form.p, view.tails[f"{role}/1"].p_run(form.z, LONE_INDEX))
+                    form = dataclasses.replace(form, mild=True, rank=LAST_RESORT, p=p)
+                found.append(form)
                 break
         shared = _shared(view, role, kind)
         if shared is not None and not any(f.role == role and f.explained_by for f in found):
