@@ -35,7 +35,7 @@ from runtriage.analysis.detectors import (
     validation,
     warmup,
 )
-from runtriage.analysis.excursions import JOINT, NOISE_FLOOR, WIDTHS, Excursions, Tail, TailPool, excursions_of
+from runtriage.analysis.excursions import JOINT, NOISE_FLOOR, WIDTHS, Excursions, excursions_of
 from runtriage.analysis.form import Form, RunView
 from runtriage.analysis.members import Members, Trust, events_of, left_out, schedule_rows, usable
 from runtriage.analysis.order_stats import Array
@@ -43,6 +43,7 @@ from runtriage.analysis.paired import rows_of, share_order, subtract
 from runtriage.analysis.schedule import phases
 from runtriage.analysis.select import select
 from runtriage.analysis.sketch import NOISE, Axis, Sketch, make_axis, sketch
+from runtriage.analysis.tails import Tail, TailPool
 from runtriage.model.baseline import Baseline, Member
 from runtriage.model.report import Phase
 from runtriage.model.series import PreparedRun, Series

@@ -63,7 +63,17 @@ def lr_above(view: RunView) -> int | None:
 
 
 def off_schedule(view: RunView, schedule: tuple[Array, Array], lr: Series) -> tuple[int | None, float]:
-    """Row at which the lr jumps off or leaves a schedule, and by how much; worked out once for each schedule."""
+    """Row at which the lr jumps off or leaves a schedule, and by how much; worked out once for each schedule.
+
+    Parameters
+    ----------
+    view
+        The run; its memory keeps the answer.
+    schedule
+        The cohort's (step, log lr).
+    lr
+        The run's own.
+    """
     known = cast("tuple[object, int | None, float] | None", view.memory.get("off_schedule"))
     if known is None or known[0] is not schedule:
         step = lr.step.astype(np.float64)

@@ -1,21 +1,14 @@
-"""Sudden excursions of single rows: how large, and how often a healthy run of this cohort shows one as large.
+"""Sudden excursions of single rows: how large, in units of the local noise.
 
 A row's residual is taken from the run's own slowly moving level (laid over the cohort's, so that a steep descent is not
 an excursion) and divided by the local noise. What size is remarkable depends on the tail of that noise, which is heavy
-for small batches; so the tail is measured, on the largest excursion per bin of all trusted members, and extrapolated as
-a power law.
-
-References
-----------
-Weissman (1978), Journal of the American Statistical Association 73, 812-815, eq. 3: extrapolated quantiles of a power
-tail.
+for small batches: :mod:`runtriage.analysis.tails` measures it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,9 +32,6 @@ LEAD_BINS = 2
 _LONE_CAP = 6.0
 _HALF_WINDOW = 4
 _SAMPLE = 8192
-_LEAST_BINS = 6
-_LEAST_RANKS = 8
-_PASSED_OVER = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -66,49 +56,21 @@ class Excursions:
     peak: dict[str, Array]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Tail:
-    """Upper tail of the largest excursion in a run.
-
-    Attributes
-    ----------
-    anchor
-        The z that a healthy run passes ``rate`` times on average.
-    rate
-        Expected number of bins beyond the anchor.
-    index
-        Power-law index; large for normal noise.
-    """
-
-    anchor: float
-    rate: float
-    index: float
-
-    def p_run(self, z: float, heaviest: float = np.inf) -> float:
-        """Chance that a healthy run holds an excursion of ``z`` or more, with an index of at most ``heaviest``."""
-        index = min(self.index, heaviest)
-        return float(-np.expm1(-self.rate * (max(z, self.anchor) / self.anchor) ** -index))
-
-
-def excursions(sketch: Sketch, axis: Axis, centre: dict[str, Array]) -> Excursions:
-    """Standardise the rows of a run.
-
-    Parameters
-    ----------
-    sketch
-        The run.
-    axis
-        Its bins.
-    centre
-        Role to the cohort's level per bin, shape (B,); a role that is missing is detrended by its own level alone.
-    """
-    return excursions_of([sketch], axis, [centre])[0]
-
-
 def excursions_of(
     sketches: Sequence[Sketch], axis: Axis, centres: Sequence[Mapping[str, Array]]
 ) -> list[Excursions]:
-    """Standardise the rows of several runs on one axis; see :func:`excursions`."""
+    """Standardise the rows of runs.
+
+    Parameters
+    ----------
+    sketches
+        The runs.
+    axis
+        Their bins.
+    centres
+        Per run, role to the cohort's level per bin, shape (B,); a role that is missing is detrended by its own level
+        alone.
+    """
     bases = [_slow_levels(sketches, role, centres) for role in NOISE_FLOOR]
     out = []
     for sketch, levels in zip(sketches, zip(*bases, strict=True), strict=True):
@@ -148,6 +110,13 @@ def peaks_of(z: Mapping[str, Array], steps: Mapping[str, Array], axis: Axis) -> 
     """Return the largest excursion per bin of each channel, shape (B,).
 
     The first bins are left out: a start is steep and settles, and its excursions say nothing of later ones.
+
+    Parameters
+    ----------
+    z, steps
+        Channel to standardised excursions and their steps, shape (n,).
+    axis
+        The bins.
     """
     peak = {}
     places: dict[int, NDArray[np.intp]] = {}
@@ -194,80 +163,6 @@ def channels_of(units: dict[str, Array], steps: dict[str, Array]) -> tuple[dict[
     return z, out
 
 
-def fit_tail(members: list[Array], own: Array) -> Tail:
-    """Fit the upper tail of the largest excursions per bin.
-
-    Parameters
-    ----------
-    members
-        Largest excursion per bin of each other run, shape (B,) each; zero is no data.
-    own
-        The same of the run itself, used only when there are fewer than two others.
-
-    Notes
-    -----
-    The bins of all members are ranked together. The first few ranks, one for each three members, are passed over: they
-    may be real spikes of members that were not found out. The slope of log size against log rank over the next ranks is
-    one over the index. A lone run has only itself, and passes over its two largest bins.
-    """
-    return TailPool.of(members).fit(np.ones(len(members), dtype=bool), own)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class TailPool:
-    """The largest excursions per bin of all members of a cohort, sorted once for all that leave one out.
-
-    Attributes
-    ----------
-    values, owner
-        Sizes from large to small and the member each belongs to, shape (m,).
-    enough
-        Members with enough bins to count, shape (R,).
-    """
-
-    values: Array
-    owner: NDArray[np.intp]
-    enough: NDArray[np.bool_]
-
-    @classmethod
-    def of(cls, members: Sequence[Array]) -> TailPool:
-        """Pool members; zero is no data."""
-        parts = [m[m > 0] for m in members]
-        sizes = np.array([p.size for p in parts], dtype=np.intp)
-        values = np.concatenate(parts) if parts else np.empty(0)
-        order = np.argsort(-values, kind="stable")
-        return cls(
-            values=values[order], owner=np.repeat(np.arange(len(parts)), sizes)[order], enough=sizes >= _LEAST_BINS
-        )
-
-    def fit(self, chosen: NDArray[np.bool_], own: Array) -> Tail:
-        """Fit the tail of the chosen members, shape (R,); see :func:`fit_tail`."""
-        chosen = chosen & self.enough
-        runs = int(np.count_nonzero(chosen))
-        if runs >= 2:
-            values = self.values[chosen[self.owner]]
-            first = 1 + -(-runs // _PASSED_OVER)
-        else:
-            runs, values, first = 1, np.sort(own[own > 0])[::-1], 3
-            if values.size < 2 * _LEAST_BINS:
-                return Tail(anchor=6.0, rate=1.0, index=3.0)
-        last = min(values.size, first + max(_LEAST_RANKS, values.size // 40))
-        ranked = np.maximum(values[first - 1 : last], 0.5)
-        x, power = _log_ranks(first, ranked.size)
-        slope = -float(x @ np.log(ranked)) / max(power, 1e-12)
-        index = min(max(1.0 / max(slope, 1e-3), 2.0), 10.0)
-        return Tail(anchor=max(float(ranked[0]), 2.5), rate=first / runs, index=index)
-
-
-@lru_cache(maxsize=256)
-def _log_ranks(first: int, size: int) -> tuple[Array, float]:
-    """Take logs of consecutive ranks less their mean, and their sum of squares."""
-    x = np.log(np.arange(first, first + size))
-    x -= x.mean()
-    x.flags.writeable = False
-    return x, float(x @ x)
-
-
 def _slow_levels(sketches: Sequence[Sketch], role: str, centres: Sequence[Mapping[str, Array]]) -> Array:
     """Level that is taken from the rows of each run, shape (C, B): the cohort's moved to the run, or its own."""
     bins = max((level.size for s in sketches for level in s.level.values()), default=0)
@@ -294,25 +189,8 @@ def _averaged(unit: Array, width: int) -> Array:
     return mean / float(np.clip(ratio, width**-0.5, 1.0))
 
 
-def block_max(step: Array, z: Array, edges: Array) -> Array:
-    """Find the largest value per bin.
-
-    Parameters
-    ----------
-    step, z
-        Rows, shape (n,) each, steps rising.
-    edges
-        Shape (B + 1,).
-
-    Returns
-    -------
-    ndarray
-        Shape (B,); 0 where there is no row.
-    """
-    return _largest(np.searchsorted(step, edges), z)
-
-
 def _largest(at: NDArray[np.intp], z: Array) -> Array:
+    """Largest value per bin; 0 where there is no row."""
     out = np.zeros(at.size - 1)
     some = np.flatnonzero(at[1:] > at[:-1])
     if some.size:

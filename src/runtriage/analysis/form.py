@@ -8,9 +8,10 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from runtriage.analysis.excursions import Excursions, Tail
+from runtriage.analysis.excursions import Excursions
 from runtriage.analysis.order_stats import Array
 from runtriage.analysis.sketch import NOISE, Axis, Sketch
+from runtriage.analysis.tails import Tail
 from runtriage.model.report import Phase
 from runtriage.model.series import PreparedRun
 from runtriage.model.vocab import Explanation, FindingKind, Outcome

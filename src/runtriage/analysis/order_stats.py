@@ -12,13 +12,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from runtriage.analysis.networks import FEW_PLANES, sort_planes
+
 Array = NDArray[np.float64]
 
 _FEW_PLACES = 2
 """Half width up to which windows are summed place by place; a running sum is slower, one element waits for the last."""
-
-_FEW_PLANES = 16
-"""Planes that are sorted against each other whole; with more the number of comparisons outgrows a sort of rows."""
 
 _PADDED, _PADDED_FREE = 3, 4096
 """Entries of a padded table for each row, and for free, up to which one is laid out."""
@@ -166,43 +165,17 @@ def shortest_half(values: Array, axis: int) -> tuple[Array, Array]:
 def shortest_width(values: Array, axis: int) -> Array:
     """Width alone of the shortest half of the finite entries along ``axis``; see :func:`shortest_half`."""
     m = values.shape[axis]
-    if not 1 < m <= _FEW_PLANES:
+    if not 1 < m <= FEW_PLANES:
         return shortest_half(values, axis)[1]
     planes = np.array(np.moveaxis(values, axis, 0), order="C")
     finite = np.isfinite(planes)
     partly = finite.any(axis=0) & ~finite.all(axis=0)
-    _sort_planes(planes)
+    sort_planes(planes)
     half = m // 2 + 1
     width = (planes[half - 1 :] - planes[: m - half + 1]).min(axis=0)
     if partly.any():
         width[partly] = shortest_half(np.moveaxis(values, axis, -1)[partly], -1)[1]
     return np.asarray(width)
-
-
-def _sort_planes(planes: Array) -> None:
-    """Sort a few large planes, shape (m, ...), along their first axis in place: much faster than many short rows."""
-    low = np.empty(planes.shape[1:])
-    for i, j in _comparators(len(planes)):
-        np.minimum(planes[i], planes[j], out=low)
-        np.maximum(planes[i], planes[j], out=planes[j])
-        planes[i] = low
-
-
-@lru_cache(maxsize=_FEW_PLANES)
-def _comparators(m: int) -> tuple[tuple[int, int], ...]:
-    """Pairs to put in order so that ``m`` entries are sorted: Batcher's merge exchange (Knuth 5.2.2, algorithm M)."""
-    pairs: list[tuple[int, int]] = []
-    top = 1 << max(m - 1, 1).bit_length() - 1
-    p = top
-    while p:
-        q, r, d = top, 0, p
-        while True:
-            pairs += [(i, i + d) for i in range(m - d) if i & p == r]
-            if q == p:
-                break
-            d, q, r = q - p, q // 2, p
-        p //= 2
-    return tuple(pairs)
 
 
 def _shortest_half_of(ordered: Array) -> tuple[Array, Array]:
