@@ -107,3 +107,14 @@ def test_a_panel_that_failed_is_tried_again(server: StandIn, source: WandbSource
     swept(server, "tags", "panel")
     assert "runtriage/panel.html" in server.world.runs["team", "p", "bad"].files
     assert swept(server, "tags", "panel")[0].tally.kept == 6
+
+
+def test_rights_to_read_only(server: StandIn, source: WandbSource) -> None:
+    """Without rights to write all reports are there, and after the first refusal nothing more is tried."""
+    seed(server)
+    server.read_only = True
+    found, requests = swept(server, "tags")
+    assert (len(found.outcomes), found.tally.failed, found.tally.levels[Level.BROKEN]) == (6, [], 1)
+    assert found.writer is not None
+    assert found.writer.refused is not None
+    assert requests["UpsertBucket"] == 1

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from runtriage.errors import MissingExtraError, RunNotFoundError, RunReadError, SourceError
+from runtriage.errors import AccessRefusedError, MissingExtraError, RunNotFoundError, RunReadError, SourceError
 from runtriage.trackers.wandb.bounded import bounded
 from runtriage.trackers.wandb.failures import TRIES, again, translated
 
@@ -56,8 +56,7 @@ class WandbClient:
 
     def close(self) -> None:
         """Forget the connection; the service process of the client ends with this process."""
-        with self._lock:
-            self._service = None
+        self._service = None
 
     def list_runs(
         self, *, filters: Mapping[str, Any] | None = None, per_page: int = 100
@@ -189,8 +188,14 @@ class WandbClient:
         with translated(f"{self.where}/{run.id}"):
             return {file.name: file for file in run.files(pattern="runtriage/%")}
 
-    def content(self, file: Any, where: str) -> bytes | None:
-        """Return the content of a file, None if it cannot be downloaded."""
+    def content(self, file: Any, where: str) -> bytes:
+        """Return the content of a file.
+
+        Raises
+        ------
+        RunReadError
+            It cannot be downloaded; a refusal is that of a signed address.
+        """
         try:
             with (
                 translated(where),
@@ -198,8 +203,8 @@ class WandbClient:
                 file.download(root=folder, replace=True) as opened,
             ):
                 return Path(opened.name).read_bytes()
-        except RunReadError:
-            return None
+        except AccessRefusedError as error:
+            raise RunReadError("a file of the run cannot be downloaded", where=where) from error
 
     def put_file(self, run: Any, path: str, content: bytes) -> None:
         """Put a file on a run without touching its state. Raises as :meth:`run`."""

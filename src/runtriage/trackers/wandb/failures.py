@@ -21,6 +21,9 @@ TRIES = 3
 
 _QUERY = re.compile(r"\?[^\s\"')]*")
 _USERINFO = re.compile(r"//[^/\s@]*@")
+_KEY = re.compile(r"[A-Za-z0-9_-]{32,}|(?i:(basic|bearer)\s+)\S+")
+_REFUSED = re.compile(r"permission denied|invalid api key|unauthorized|(http|status|code)\W{0,3}40[13]\b")
+_TOO_MANY = re.compile(r"too many requests|(http|status|code)\W{0,3}429\b")
 _OFFLINE = ("connection refused", "dial tcp", "no such host", "network is unreachable", "connection reset")
 
 
@@ -40,7 +43,7 @@ def translated(where: str, *, whole: bool = False) -> Iterator[None]:
     AccessRefusedError
         401 or 403.
     SourceUnreachableError
-        No connection; or, for the source as a whole, no answer.
+        No connection; or, for the source as a whole, no answer; or too many requests, after all retries.
     RunNotFoundError
         The run is not there.
     RunReadError
@@ -61,13 +64,20 @@ def _ours(error: Exception, where: str, *, whole: bool) -> RuntriageError:
         return RunNotFoundError("there is no such run", where=where)
     if type(error).__name__ == "UsageError":
         return AccessRefusedError("there are no W&B credentials", where=where, hint="run `wandb login`")
-    if status in (401, 403) or "permission denied" in low or "invalid api key" in low or "401" in low:
+    if status in (401, 403) or _REFUSED.search(low):
         return AccessRefusedError("W&B refuses these credentials", where=where, hint=text[:200])
-    if any(word in low for word in _OFFLINE):
-        return SourceUnreachableError("the W&B server cannot be reached", where=where, hint=text[:200])
-    if whole:
-        return SourceUnreachableError("the W&B server did not answer", where=where, hint=text[:200])
+    if (why := _silence(status, low, whole=whole)) is not None:
+        return SourceUnreachableError(why, where=where, hint=text[:200])
     return RunReadError(f"W&B failed: {text[:200]}", where=where)
+
+
+def _silence(status: int | None, low: str, *, whole: bool) -> str | None:
+    """Return in which way the server as a whole does not answer, None if it does."""
+    if status == 429 or _TOO_MANY.search(low):  # after all retries: the other runs would fare no better
+        return "W&B takes no more requests for now"
+    if any(word in low for word in _OFFLINE):
+        return "the W&B server cannot be reached"
+    return "the W&B server did not answer" if whole else None
 
 
 def _status(error: BaseException) -> int | None:
@@ -80,8 +90,8 @@ def _status(error: BaseException) -> int | None:
 
 
 def _clean(text: str) -> str:
-    """Return a message on one line, without signatures of signed addresses and without credentials."""
-    return _USERINFO.sub("//", _QUERY.sub("?…", " ".join(text.split())))
+    """Return a message on one line, without signatures of signed addresses and without what looks like a key."""
+    return _KEY.sub("…", _USERINFO.sub("//", _QUERY.sub("?…", " ".join(text.split()))))
 
 
 def again(call: Callable[[], _T], tries: int = TRIES) -> _T:

@@ -206,8 +206,9 @@ class WandbSource:
     def _values(self, fields: Mapping[str, Any], files: Mapping[str, Any]) -> dict[str, str]:
         if wire.run_state(fields["state"]) is not RunState.RUNNING:
             return own_values(fields["summaryMetrics"] or "{}")
-        content = self.client.content(files[own.LIVE_FILE], self.address) if own.LIVE_FILE in files else None
-        return own.decode_values(content or b"{}")
+        if own.LIVE_FILE not in files:
+            return {}
+        return own.decode_values(self.client.content(files[own.LIVE_FILE], self.address))
 
     def _marks(self, fields: Mapping[str, Any], files: Mapping[str, Any]) -> Marks:
         values = own.values_found(fields["tags"] or (), self._values(fields, files))
@@ -217,8 +218,15 @@ class WandbSource:
         return Marks(
             tags=values,
             note=note,
-            files={path: content_digest(self.client.content(files[path], self.address) or b"") for path in shown},
+            files={path: self._digest(files[path]) for path in shown},
         )
+
+    def _digest(self, file: Any) -> str:
+        """Return the digest of a file; one that cannot be had is like none that is wanted, and is put again."""
+        try:
+            return content_digest(self.client.content(file, self.address))
+        except RunReadError:
+            return ""
 
     def _write(self, run: Any, plan: WritePlan, files: Mapping[str, Any], where: str) -> None:
         fields = self.client.fields(run.id)
