@@ -138,7 +138,8 @@ def test_true_step_axis_is_kept(server: StandIn, source: WandbSource) -> None:
 
 def test_logged_by_the_real_client(server: StandIn, source: WandbSource) -> None:
     """What a real training process logged comes back as logged, its summary dictionary included."""
-    run = wandb.init(entity="team", project="p", id="real", config={"lr": 1}, settings=wandb.Settings(silent=True))
+    settings = wandb.Settings(silent=True, base_url=server.url)  # the client remembers its first server otherwise
+    run = wandb.init(entity="team", project="p", id="real", config={"lr": 1}, settings=settings)
     run.define_metric("loss", summary="min")
     for value in (1.0, NAN, 3.5):
         run.log({"loss": value, "group": {"inner": 2}})
