@@ -1,7 +1,7 @@
-"""Judge every labelled corpus with the command line, score it, write the README's table and compare with the stored floor.
+"""Judge every labelled corpus with the command line, score it, write the README's table, compare with the stored floor.
 
-``python -m tests.accuracy.score CORPORA WORK``, which is what ``make score`` runs. Figures may rise, not fall: one below its floor
-ends with 1. ``--raise`` stores today's figures as the new floor.
+``python -m tests.accuracy.score CORPORA WORK``, which is what ``make score`` runs. Figures may rise, not fall: one
+below its floor ends with 1. ``--raise`` stores today's figures as the new floor.
 """
 
 from __future__ import annotations
@@ -47,13 +47,15 @@ def main() -> int:
         command = [sys.executable, str(score), str(corpus.labels), str(corpus.reports)]
         by_kind = subprocess.run([*command, "--by"], check=True, capture_output=True, text=True).stdout
         corpus.reports.with_suffix(".by.txt").write_text(by_kind)
-        print(f"== {corpus.name}\n{by_kind}", flush=True)
-        table[corpus.name] = json.loads(subprocess.run([*command, "--json"], check=True, capture_output=True, text=True).stdout)
+        sys.stdout.write(f"== {corpus.name}\n{by_kind}\n")
+        sys.stdout.flush()
+        scored = subprocess.run([*command, "--json"], check=True, capture_output=True, text=True)
+        table[corpus.name] = json.loads(scored.stdout)
     _write_readme(table)
     if options.raise_floor:
         FLOOR.write_text(json.dumps({k: _kept(v) for k, v in table.items()}, indent=1, sort_keys=True) + "\n")
     fallen = list(_fallen(table, json.loads(FLOOR.read_text()) if FLOOR.exists() else {}))
-    print("\n".join(fallen) if fallen else "no figure is below its floor")
+    sys.stdout.write("\n".join(fallen or ["no figure is below its floor"]) + "\n")
     return 1 if fallen else 0
 
 
@@ -61,8 +63,8 @@ def _judged(corpora: Path, work: Path) -> Iterator[Corpus]:
     for seed, spread in SYNTHETIC:
         folder = work / f"synthetic-{seed}-{spread:g}"
         if not (folder / "labels.jsonl").exists():
-            command = [sys.executable, str(corpora / "bench" / "synth.py"), str(folder), "--seed", str(seed), "--jitter", str(spread)]
-            subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+            command = [sys.executable, str(corpora / "bench" / "synth.py"), str(folder), "--seed", str(seed)]
+            subprocess.run([*command, "--jitter", str(spread)], check=True, stdout=subprocess.DEVNULL)
         reports = work / f"{folder.name}.jsonl"
         _runtriage("sweep", f"files:{folder / 'runs'}", "--json", str(reports))
         yield Corpus(f"synthetic, seed {seed}, spread {spread:g}", folder / "labels.jsonl", reports)
@@ -90,8 +92,8 @@ def _write_readme(table: dict[str, dict[str, float]]) -> None:
     for name, s in table.items():
         causes = f"{s['cause@1']:.2f} / {s['cause@3']:.2f}" if s["cause@1"] == s["cause@1"] else "no labels"
         rows.append(
-            f"| {name} | {s['n_healthy']:.0f} / {s['n_faulty']:.0f} | {s['fpr']:.3f} | {s['recall']:.3f} | {s['typed']:.3f} "
-            f"| {s['located']:.3f} | {causes} |"
+            f"| {name} | {s['n_healthy']:.0f} / {s['n_faulty']:.0f} | {s['fpr']:.3f} | {s['recall']:.3f} "
+            f"| {s['typed']:.3f} | {s['located']:.3f} | {causes} |"
         )
     text = README.read_text()
     head, rest = text.split(BEGIN)

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
 
 
-def line_cost(x, y, w, start, stop):
+def line_cost(x: Floats, y: Floats, w: Floats, start: int, stop: int) -> float:
     """Weighted squared residuals of the least-squares line over [start, stop), by solving it."""
     root = np.sqrt(w[start:stop])
     design = np.column_stack([np.ones(stop - start), x[start:stop]]) * root[:, None]
@@ -14,10 +19,11 @@ def line_cost(x, y, w, start, stop):
     return float(rest @ rest)
 
 
-def cheapest_breaks(x, y, w, penalty, min_length):
+def cheapest_breaks(x: Floats, y: Floats, w: Floats, penalty: float, min_length: int) -> tuple[float, list[int]]:
     """Optimal partitioning without pruning: best total cost and its breaks."""
     n = len(x)
-    best, path = [np.inf] * (n + 1), [[] for _ in range(n + 1)]
+    best = [float("inf")] * (n + 1)
+    path: list[list[int]] = [[] for _ in range(n + 1)]
     best[0] = -penalty
     for t in range(min_length, n + 1):
         for s in [0, *range(min_length, t - min_length + 1)]:
@@ -27,23 +33,23 @@ def cheapest_breaks(x, y, w, penalty, min_length):
     return best[n], path[n]
 
 
-def total_cost(x, y, w, penalty, breaks):
+def total_cost(x: Floats, y: Floats, w: Floats, penalty: float, breaks: list[int]) -> float:
     """Cost of one given partition."""
     ends = [0, *breaks, len(x)]
-    return sum(line_cost(x, y, w, a, b) for a, b in zip(ends, ends[1:], strict=False)) + penalty * len(breaks)
+    return sum(line_cost(x, y, w, a, b) for a, b in pairwise(ends)) + penalty * len(breaks)
 
 
-def contrast(x, y, w, t, width):
+def contrast(x: Floats, y: Floats, w: Floats, t: int, width: int) -> float:
     """Right line minus left line half way between blocks t - 1 and t, each fitted to ``width`` blocks."""
     at = (x[min(t, len(x) - 1)] + x[t - 1]) / 2
     ends = []
     for start, stop in ((t - width, t), (t, t + width)):
         slope, intercept = np.polyfit(x[start:stop], y[start:stop], 1, w=np.sqrt(w[start:stop]))
         ends.append(intercept + slope * at)
-    return ends[1] - ends[0]
+    return float(ends[1] - ends[0])
 
 
-def running_median(values, k):
+def running_median(values: Floats, k: int) -> Floats:
     """Sorted windows, mirrored at the ends without repeating the end point."""
     n, out = len(values), []
     k = min(k, (n - 1) // 2)
@@ -56,10 +62,10 @@ def running_median(values, k):
     return np.array(out)
 
 
-def binned_median(values, edges):
+def binned_median(values: Floats, edges: list[int]) -> Floats:
     """One bin after the other."""
     out = []
-    for a, b in zip(edges, edges[1:], strict=False):
+    for a, b in pairwise(edges):
         kept = sorted(v for v in values[a:b] if v == v)  # noqa: PLR0124  NaN differs from itself
         n = len(kept)
         out.append((kept[(n - 1) // 2] + kept[n // 2]) / 2 if n else np.nan)

@@ -44,7 +44,6 @@ def run(address: str, output: str, *, since: str | None, limit: int | None, flag
         left_out = f", {len(baseline.excluded)} left out" if baseline.excluded else ""
         out(f"{name}: {len(baseline.members)} runs{left_out}")
     count = len(learned.cohorts)
-    out(
-        f"{count} baseline{'' if count == 1 else 's'} from {len(chosen) - len(failed)} runs in {output}" if output != "-" else ""
-    )
+    noun = "baseline" if count == 1 else "baselines"
+    out(f"{count} {noun} from {len(chosen) - len(failed)} runs in {output}" if output != "-" else "")
     return PARTLY if failed else 0

@@ -10,11 +10,11 @@ Contract
   no error, an unknown run is :class:`~runtriage.errors.RunNotFoundError`.
 * **Sources are safe to use from several threads**; returned objects belong to the caller and are never changed by the
   source again.
-* **A source that cannot be used at all** raises :class:`~runtriage.errors.SourceError` from the first call that needs it,
-  with what was tried; credentials never appear in messages.
-* **Marks**: ``read_marks`` returns only ours; ``apply`` is idempotent, carries out exactly the plan, re-reads what it must
-  merge with (the note) just before writing, and leaves foreign tags and text byte for byte. Rights are not probed by
-  writing.
+* **A source that cannot be used at all** raises :class:`~runtriage.errors.SourceError` from the first call that needs
+  it, with what was tried; credentials never appear in messages.
+* **Marks**: ``read_marks`` returns only ours; ``apply`` is idempotent, carries out exactly the plan, re-reads what it
+  must merge with (the note) just before writing, and leaves foreign tags and text byte for byte. Rights are not probed
+  by writing.
 """
 
 from __future__ import annotations
