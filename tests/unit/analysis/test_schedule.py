@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from runtriage.analysis.schedule import phases, schedule_jumps
 
@@ -26,7 +27,7 @@ COSINE = 0.5 * (1 + np.cos(np.pi * T / 2000))
     ],
     ids=["constant", "cosine", "wsd", "inverse-sqrt", "linear", "drops", "halved", "re-warm-up"],
 )
-def test_schedule_jumps_are_exact(lr, expected):
+def test_schedule_jumps_are_exact(lr: NDArray[np.float64], expected: list[int]) -> None:
     """Steps are found to the point; ramps and bends are none."""
     assert schedule_jumps(T, lr).tolist() == expected
 
@@ -41,12 +42,12 @@ def test_schedule_jumps_are_exact(lr, expected):
     ],
     ids=["constant", "cosine", "zero", "missing"],
 )
-def test_phases_are_named_in_order(lr, expected):
+def test_phases_are_named_in_order(lr: NDArray[np.float64], expected: list[str]) -> None:
     """Only the phases that occur."""
     assert [phase.name for phase in phases(T, lr)] == expected
 
 
-def test_phases_tile_the_run():
+def test_phases_tile_the_run() -> None:
     """Half-open and adjacent, from the first step to one past the last."""
     spans = phases(T, WARM * COSINE)
     ends = [spans[0].start_step, *(phase.end_step for phase in spans)]
