@@ -3,26 +3,19 @@
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import math
-import sqlite3
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
-from typing import Any
-from urllib.parse import quote
 
 import pytest
 import sqlalchemy as sa
-from alembic import command
-from mlflow.store.db.utils import _get_alembic_config
-from mlflow.store.tracking.dbmodels.initial_models import Base as InitialBase
 from mlflow_server.real import RealServer
 from mlflow_store.postgres import INSTALL, cluster, programs
-from mlflow_store.store import T0, Store, execute
+from mlflow_store.store import T0, Store, opened
 
 from runtriage.errors import (
+    AccessRefusedError,
     MissingExtraError,
     RunNotFoundError,
     SourceError,
@@ -30,15 +23,10 @@ from runtriage.errors import (
     UsageError,
 )
 from runtriage.registry import open_source, split_run
-from runtriage.trackers.base import HistorySource, MarkTarget
 from runtriage.trackers.mlflow_sql import source as sql_source
 from runtriage.trackers.mlflow_sql.client import Database
-from runtriage.trackers.mlflow_sql.schema import KNOWN
 
 pytestmark = pytest.mark.integration
-NEWER = {"f4a9b2c7d1e6"}  # known, and newer than the MLflow of the lock
-
-
 @pytest.fixture(scope="module", params=["sqlite", "postgresql"])
 def store(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
     """Yield a store of each kind."""
@@ -51,30 +39,6 @@ def store(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
         else:
             url = stack.enter_context(cluster(folder))
         yield stack.enter_context(Store(url).closing())
-
-
-@pytest.fixture
-def database(mlflow_server: RealServer, tmp_path: Path) -> Path:
-    """Return a SQLite database of MLflow's of which a test may do anything: a copy of the server's."""
-    path = tmp_path / "copy of 100%?#.db"
-    with contextlib.closing(sqlite3.connect(mlflow_server.database)) as old, contextlib.closing(
-        sqlite3.connect(path)
-    ) as new:
-        old.backup(new)
-    return path
-
-
-@contextlib.contextmanager
-def opened(address: str) -> Iterator[HistorySource]:
-    source = open_source(address)
-    try:
-        yield source
-    finally:
-        source.close()
-
-
-def at(path: Path, experiment: str = "0") -> str:
-    return f"mlflow-sql:sqlite:///{quote(str(path))}#{experiment}"
 
 
 def test_both_doors_tell_the_same(mlflow_server: RealServer) -> None:
@@ -193,76 +157,16 @@ def test_the_address_splits_off_its_run(store: Store) -> None:
     assert (address, run) == (store.address("exp"), "r1")
 
 
-def test_reading_leaves_the_file_as_it_is(database: Path) -> None:
-    """Not a byte of a SQLite database changes, and no file appears beside it."""
-    before = hashlib.sha256(database.read_bytes()).hexdigest()
-    with opened(at(database)) as source:
-        for info in source.list_runs():
-            source.read(info)
-    assert hashlib.sha256(database.read_bytes()).hexdigest() == before
-    assert list(database.parent.iterdir()) == [database]
-
-
-def test_marks_are_not_offered(database: Path) -> None:
-    """Marks need the server."""
-    with opened(at(database)) as source:
-        assert not isinstance(source, MarkTarget)
-
-
-def test_an_unknown_version_is_refused(database: Path) -> None:
-    """A schema that is not known is an error that names those that are."""
-    execute(database, "update alembic_version set version_num = 'ffffffffffff'")
-    with opened(at(database)) as source, pytest.raises(SourceError, match="ffffffffffff") as caught:
-        list(source.list_runs())
-    assert "dc11669786a5 (MLflow 3.17)" in caught.value.hint
-
-
-def test_every_known_version_is_read(tmp_path: Path) -> None:
-    """MLflow's own migrations from the oldest known schema on, each read in its turn."""
-    path = tmp_path / "old.db"
-    engine = sa.create_engine(f"sqlite:///{path}")
-    InitialBase.metadata.create_all(engine)
-    config: Any = _get_alembic_config(f"sqlite:///{path}")
-    command.upgrade(config, "2d6e25af4d3e")
-    execute(path, "insert into experiments (experiment_id, name, lifecycle_stage) values (7, 'old', 'active')")
-    execute(path, "insert into runs (run_uuid, lifecycle_stage, experiment_id) values ('r', 'active', 7)")
-    execute(path, "insert into metrics (key, value, timestamp, run_uuid, step) values ('loss', 2, 5, 'r', 1)")
-    read = set()
-    for _ in KNOWN - NEWER:
-        with opened(at(path, "old")) as source:
-            (info,) = source.list_runs()
-            assert source.read(info).tracks["loss"].value.tolist() == [2.0]
-        with contextlib.closing(sqlite3.connect(path)) as connection:
-            read |= set(connection.execute("select version_num from alembic_version").fetchone())
-        with contextlib.suppress(Exception):  # at the head there is no next one
-            command.upgrade(config, "+1")
-    engine.dispose()
-    assert read == KNOWN - NEWER
-
-
-def test_analyze_is_advised_where_it_helps(database: Path) -> None:
-    """Without statistics SQLite walks all runs for one metric, which doctor says; after ANALYZE it does not."""
-    fill = (
-        "insert into metrics (key, value, timestamp, run_uuid, step) "
-        "with recursive n(i) as (select 0 union all select i + 1 from n where i < 299) select 'k', i, i, ?, i from n"
-    )
-    execute(database, "insert into experiments (experiment_id, name, lifecycle_stage) values (77, 'big', 'active')")
-    for run in map(str, range(30)):
-        execute(database, "insert into runs (run_uuid, lifecycle_stage, experiment_id) values (?, 'active', 77)", run)
-        execute(database, fill, run)
-    with opened(at(database)) as source:
-        before = source.advice()  # type: ignore[attr-defined]
-    execute(database, "analyze")
-    with opened(at(database)) as source:
-        after = source.advice()  # type: ignore[attr-defined]
-    assert (["ANALYZE" in sentence for sentence in before], after) == ([True], ())
-
-
-@pytest.mark.parametrize("content", [b"", b"not a database at all, " * 100])
-def test_other_files_are_refused(content: bytes, tmp_path: Path) -> None:
-    """A file that is no database of MLflow's is a typed error."""
-    (tmp_path / "x.db").write_bytes(content)
-    with opened(at(tmp_path / "x.db")) as source, pytest.raises(SourceError, match="no database of MLflow"):
+@pytest.mark.parametrize("store", ["postgresql"], indirect=True)
+def test_missing_rights_are_said(store: Store) -> None:
+    """A role that may not read is refused by name, not taken for an empty experiment."""
+    with store.client._tracking_client.store.engine.begin() as connection:
+        connection.execute(sa.text("drop role if exists nobody_here"))
+        connection.execute(sa.text("create role nobody_here login"))
+    with (
+        opened(store.address("0").replace("mlflow@", "nobody_here@")) as source,
+        pytest.raises(AccessRefusedError, match="permission denied"),
+    ):
         list(source.list_runs())
 
 

@@ -5,18 +5,28 @@ from __future__ import annotations
 import contextlib
 import itertools
 import sqlite3
+import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
 import mlflow
+import mlflow.store.model_registry.dbmodels.models
+import mlflow.store.tracking.dbmodels.models
+import sqlalchemy.orm
 from mlflow.entities import Metric, Param
 
 from runtriage.model.history import RunHistory
+from runtriage.registry import open_source
 
 T0 = 1_700_000_000_000
 _PER_BATCH = 1000
 _NEW = itertools.count()
+
+# MLflow's classes are put together at the first use of any, with deprecated options, in whichever test comes first.
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")
+    sqlalchemy.orm.configure_mappers()
 
 
 class Store:
@@ -66,6 +76,16 @@ class Store:
             self.log(run, key, [(step, value, T0 + i) for i, (step, value) in enumerate(pairs)])
         self.client.set_terminated(run)
         return run
+
+
+@contextmanager
+def opened(address: str) -> Iterator[Any]:
+    """Open a source and close it at the end of the block."""
+    source = open_source(address)
+    try:
+        yield source
+    finally:
+        source.close()
 
 
 def execute(path: Any, statement: str, *values: Any) -> None:

@@ -27,6 +27,7 @@ STATEMENT_SECONDS = 600
 _ROWS_PER_CHUNK = 100_000
 _MESSAGE_LIMIT = 200
 _POSTGRES = ("postgresql", "postgres")
+_POOL: dict[str, Any] = {"pool_size": 4, "max_overflow": -1}  # who reads with many threads waits for no connection
 _TRAP_INDEX = "index_metrics_run_uuid_key_step"
 
 Row = tuple[Any, ...]
@@ -135,8 +136,8 @@ class Reader:
     def run_ids(self, experiment: int) -> list[str]:
         """Return the runs of an experiment that are not deleted, newest first."""
         wanted = (_RUNS.c.experiment_id == experiment) & (_RUNS.c.lifecycle_stage == "active")
-        query = sa.select(_RUNS.c.run_uuid).where(wanted)
-        return [found for (found,) in self._rows(query.order_by(_RUNS.c.start_time.desc(), _RUNS.c.run_uuid))]
+        order = (_RUNS.c.start_time.desc().nulls_last(), _RUNS.c.run_uuid)
+        return [found for (found,) in self._rows(sa.select(_RUNS.c.run_uuid).where(wanted).order_by(*order))]
 
     def run_ids_named(self, experiment: int, name: str) -> list[str]:
         """Return the runs of an experiment of that name that are not deleted."""
@@ -222,7 +223,7 @@ def _sqlite(url: sa.URL, shown: str) -> sa.Engine:
         return connection
 
     creator: Callable[[], Any] = connect
-    return sa.create_engine("sqlite://", creator=creator, poolclass=sa.QueuePool)
+    return sa.create_engine("sqlite://", creator=creator, poolclass=sa.QueuePool, **_POOL)
 
 
 def _postgres(url: sa.URL) -> sa.Engine:
@@ -232,6 +233,7 @@ def _postgres(url: sa.URL) -> sa.Engine:
         isolation_level="REPEATABLE READ",
         execution_options={"postgresql_readonly": True},
         pool_pre_ping=True,
+        **_POOL,
     )
 
 
@@ -249,6 +251,7 @@ def _failure(error: BaseException, shown: str) -> SourceError:
             "the database waits to be repaired after a crash, which only a writer can do",
             where=shown, hint="start its MLflow server once, or stop what is writing",
         )  # fmt: skip
-    if not state or state[:2] in ("08", "53", "57"):
+    is_local = isinstance(error, sqlite3.Error)
+    if any(word in low for word in ("locked", "unable to open")) if is_local else state[:2] in ("", "08", "53", "57"):
         return SourceUnreachableError(f"the database does not answer: {text}", where=shown)
     return SourceError(f"the database failed: {text}", where=shown)

@@ -124,6 +124,8 @@ class SqlSource:
             raise
         except SourceError as error:
             raise RunReadError(error.message, where=self._where(info.id), hint=error.hint) from error
+        except (ValueError, TypeError, OverflowError) as error:  # SQLite takes anything in any column
+            raise RunReadError("the run holds points that are no numbers", where=self._where(info.id)) from error
         if record is None or points is None or record.deleted:
             raise RunNotFoundError("the run does not exist, or is deleted", where=self._where(info.id))
         return RunHistory(info=self._info(record), tracks=tracks(points))
