@@ -22,6 +22,9 @@ from runtriage.testing.strategies import names
         ("mlflow+https://[::1]:5000/e", "mlflow+https://[::1]:5000/e", None),
         ("mlflow://host/a%2Fb/r1", "mlflow://host/a%2Fb", "r1"),
         ("mlflow:exp/r1", "mlflow:exp", "r1"),
+        ("mlflow-sql:sqlite:///a b/m.db#exp/r1", "mlflow-sql:sqlite:///a b/m.db#exp", "r1"),
+        ("mlflow-sql:sqlite:///at@home/m.db#a%2Fb%23", "mlflow-sql:sqlite:///at@home/m.db#a%2Fb%23", None),
+        ("mlflow-sql:postgresql://h/db?sslmode=require&x=1#e", "mlflow-sql:postgresql://h/db?sslmode=require#e", None),
         ("wandb://team/proj/r1", "wandb://team/proj", "r1"),
     ],
 )
@@ -32,7 +35,11 @@ def test_forms(text: str, canonical: str, run: str | None) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", "runs", "files:", "mlflow://host", "mlflow:///e", "mlflow://h/e/r/x", "wandb://team", "mlflow://h:x/e"]
+    "text",
+    [
+        *("", "runs", "files:", "mlflow://host", "mlflow:///e", "mlflow://h/e/r/x", "wandb://team", "mlflow://h:x/e"),
+        *("mlflow-sql:m.db#e", "mlflow-sql:sqlite:///m.db", "mlflow-sql:sqlite:///m.db#", "mlflow-sql:sqlite:///m#e/r/x"),
+    ],
 )
 def test_refused(text: str) -> None:
     """What is no address, or half of one, is refused with the list of forms."""
@@ -41,7 +48,13 @@ def test_refused(text: str) -> None:
     assert FORMS[0] in caught.value.hint
 
 
-@pytest.mark.parametrize("text", ["mlflow://me:secret@host/e", "wandb://me:secret@team/p", "plugin://me:secret@host/e"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("mlflow://me:secret@host/e", "wandb://me:secret@team/p", "plugin://me:secret@host/e"),
+        *("mlflow-sql:postgresql://me:a/secret@h/d#e", "mlflow-sql:postgresql+psycopg://h/d?user=me&password=secret#e"),
+    ],
+)
 def test_secrets_are_never_shown(text: str) -> None:
     """User and password are neither in the canonical text nor in the repr."""
     found = parse_address(text)
