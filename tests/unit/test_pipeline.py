@@ -178,3 +178,14 @@ def test_stricter_budget_never_raises_a_verdict() -> None:
     loose = pipeline.triage_cohort(runs, params=pipeline.Params(false_alarm_budget=0.2))
     alarmed = [sum(t.report.verdict in ALARMS for t in judged) for judged in (strict, loose)]
     assert alarmed[0] <= alarmed[1]
+
+
+def test_a_metric_with_a_better_name_and_few_rows_gives_way() -> None:
+    """Of two learning rates the one logged every step is read, though ``lr`` is the plainer name."""
+    at, rate = np.arange(100), np.linspace(1e-3, 1e-4, 100)
+    tracks = {
+        "loss": Track(step=at, value=np.linspace(3.0, 1.0, 100)), "lr-Adam": Track(step=at, value=rate),
+        "lr": Track(step=at[:2], value=rate[:2]),
+    }
+    run = RunHistory(info=RunInfo(source="two:", id="two"), tracks=tracks)
+    assert pipeline.triage_cohort([run])[0].report.series.get("lr-Adam") == "lr"

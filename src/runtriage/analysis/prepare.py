@@ -41,17 +41,10 @@ def prepare(history: RunHistory, overrides: Mapping[str, str] | None = None) -> 
     notes = list(history.notes)
     roles = {name: role_of(name, overrides) for name in history.tracks}
     axis = _true_axis(history.tracks, roles)
-    chosen: dict[str, tuple[int, str]] = {}
-    for name, (role, rank) in roles.items():
-        if role and role != Role.STEP and history.tracks[name].step.size:
-            best = chosen.get(role)
-            if best is None or (rank, -history.tracks[name].step.size, name) < (
-                best[0], -history.tracks[best[1]].step.size, best[1],
-            ):
-                chosen[role] = (rank, name)
+    chosen = _choose(history.tracks, roles)
     by_role: dict[str, Series] = {}
     others: list[Series] = []
-    winners = {name for _, name in chosen.values()}
+    winners = set(chosen.values())
     for name, track in history.tracks.items():
         role, _ = roles[name]
         if role == Role.STEP:
@@ -104,6 +97,19 @@ def clean(
     step.flags.writeable = False
     value.flags.writeable = False
     return Series(metric=metric, role=role, step=step, value=value, duplicates=duplicates, restarts=restarts)
+
+
+def _choose(tracks: Mapping[str, Track], roles: Mapping[str, tuple[str, int]]) -> dict[str, str]:
+    """Choose one metric for each role: the better name, unless it has less than half the rows of another."""
+    named: dict[str, list[tuple[int, int, str]]] = {}
+    for name, (role, rank) in roles.items():
+        if role and role != Role.STEP and tracks[name].step.size:
+            named.setdefault(role, []).append((rank, -tracks[name].step.size, name))
+    out = {}
+    for role, candidates in named.items():
+        most = max(-rows for _, rows, _ in candidates)
+        out[role] = min(c for c in candidates if -2 * c[1] >= most)[2]
+    return out
 
 
 def _true_axis(
