@@ -41,7 +41,7 @@ def _parse_container(text: str) -> Any:
             return text
     try:
         found = ast.literal_eval(text)
-    except (ValueError, SyntaxError, MemoryError, RecursionError):
+    except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):  # TypeError: {{}} is a set of a dict
         return text
     return _plain(found) if _is_plain(found) else text
 

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from runtriage.model.vocab import RunState
@@ -151,6 +151,7 @@ def test_parameters_are_read_where_there_is_no_doubt(text: str, meant: object) -
     assert (parse_param(text), type(parse_param(text))) == (meant, type(meant))
 
 
+@example("{{}}")
 @given(st.one_of(st.text(), st.text(alphabet="[]{}()'\"\\,:0123456789.eE-+ nulTrue")))
 def test_no_parameter_is_an_error(text: str) -> None:
     """Any text at all can be a parameter, and the result can go into a report."""
