@@ -15,6 +15,8 @@ from runtriage.model.marks import OWN_PREFIX, USER_KEYS
 _DECODER = json.JSONDecoder(strict=False)
 _BLANK = " \t\r\n"
 _NESTED = OWN_PREFIX.rstrip(".")
+_SIGNS = frozenset({"status", "version", "cursor"})
+"""A member ``runtriage`` is our values nested only with one of these: others may call a value of theirs so."""
 
 
 def members(text: str) -> dict[str, tuple[str, str]]:
@@ -59,10 +61,8 @@ def own_values(text: str) -> dict[str, str]:
     for key, (_, raw) in members(text or "{}").items():
         if is_own(key):
             found[key] = as_text(json.loads(raw))
-        elif key == _NESTED and isinstance(nested := json.loads(raw), dict):
-            found.update(
-                {OWN_PREFIX + name: as_text(value) for name, value in _leaves(nested) if is_own(OWN_PREFIX + name)}
-            )
+        elif _is_nested_own(key, raw):
+            found.update({OWN_PREFIX + name: as_text(value) for name, value in _leaves(json.loads(raw))})
     return found
 
 
@@ -108,6 +108,7 @@ def _is_nested_own(key: str, raw: str) -> bool:
     return (
         key == _NESTED
         and isinstance(nested := json.loads(raw), dict)
+        and not _SIGNS.isdisjoint(nested)
         and all(is_own(OWN_PREFIX + name) for name, _ in _leaves(nested))
     )
 
