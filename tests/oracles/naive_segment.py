@@ -60,13 +60,3 @@ def running_median(values: Floats, k: int) -> Floats:
             window.append(values[2 * (n - 1) - inside if inside >= n else inside])
         out.append(sorted(window)[k])
     return np.array(out)
-
-
-def binned_median(values: Floats, edges: list[int]) -> Floats:
-    """One bin after the other."""
-    out = []
-    for a, b in pairwise(edges):
-        kept = sorted(v for v in values[a:b] if v == v)  # noqa: PLR0124  NaN differs from itself
-        n = len(kept)
-        out.append((kept[(n - 1) // 2] + kept[n // 2]) / 2 if n else np.nan)
-    return np.array(out)
