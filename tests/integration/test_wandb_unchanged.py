@@ -9,7 +9,7 @@ pytest.importorskip("wandb")
 from wandb_server import StandIn
 from wandb_server.samples import put
 
-from runtriage.cli.sweep import Ask, Swept, perform
+from runtriage.cli.sweep_perform import Ask, Swept, perform
 from runtriage.model.vocab import Level
 from runtriage.settings import Settings
 from runtriage.settings.schema import SweepSettings

@@ -100,7 +100,8 @@ def sweep(
     show_settings: ShowOpt = False,
 ) -> None:
     """Judge all runs of a source against their siblings, and write the verdicts back if told to."""
-    from runtriage.cli.sweep import Ask, run
+    from runtriage.cli.sweep import run
+    from runtriage.cli.sweep_perform import Ask
 
     flags = {
         "sweep.write": [kind.strip() for kind in write.split(",") if kind.strip()] if write is not None else None,

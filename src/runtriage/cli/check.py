@@ -8,7 +8,7 @@ from typing import Any
 
 from runtriage.cli import door
 from runtriage.cli.console import colours, note, out, progress, width
-from runtriage.cli.sweep import json_lines, write_html
+from runtriage.cli.sweep_files import json_lines, write_html
 from runtriage.errors import RunReadError, UsageError
 from runtriage.model.baseline import BaselineSet
 from runtriage.model.curve import Triage

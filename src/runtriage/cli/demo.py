@@ -10,10 +10,11 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from types import FrameType
 
-from runtriage.cli import sweep
 from runtriage.cli.console import note, out, progress
 from runtriage.cli.demo_load import Loader
 from runtriage.cli.demo_server import Server, served
+from runtriage.cli.sweep_perform import Ask, perform
+from runtriage.cli.sweep_tell import tell
 from runtriage.errors import UsageError
 from runtriage.model.history import RunHistory
 from runtriage.model.report import Report
@@ -48,8 +49,8 @@ def run(*, keep: bool, port: int) -> int:
             source = f"mlflow://{server.place}/{EXPERIMENT}"
             out(f"$ runtriage sweep {source} --write all")
             settings = Settings(sweep=SweepSettings(write=("all",)))
-            swept = sweep.perform(sweep.Ask(source=source), settings)
-            code = sweep.tell(swept, sweep.Ask(source=source), settings)
+            swept = perform(Ask(source=source), settings)
+            code = tell(swept, Ask(source=source), settings)
             _tell_addresses(source, [outcome.report for outcome in swept.outcomes])
             _stay(server, keep=keep)
     return code

@@ -9,7 +9,7 @@ from itertools import chain, islice, zip_longest
 from runtriage.analysis.prepare import prepare
 from runtriage.cli import door
 from runtriage.cli.console import clean, out, progress
-from runtriage.cli.sweep import PARTLY, tell_failures
+from runtriage.cli.tell import PARTLY, tell_failures
 from runtriage.model.history import RunHistory, RunInfo
 from runtriage.model.series import PreparedRun
 from runtriage.model.vocab import Role

@@ -7,7 +7,7 @@ from typing import Any
 
 from runtriage.cli import door
 from runtriage.cli.console import out, progress
-from runtriage.cli.sweep import PARTLY, tell_failures
+from runtriage.cli.tell import PARTLY, tell_failures
 from runtriage.errors import UsageError
 from runtriage.pipeline import learn
 from runtriage.sweep.run import histories, read_all

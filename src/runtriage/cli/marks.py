@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from runtriage.cli import door
 from runtriage.cli.console import clean, out, progress
-from runtriage.cli.sweep import PARTLY, plan_lines, tell_failures
+from runtriage.cli.tell import PARTLY, plan_lines, tell_failures
 from runtriage.errors import AccessRefusedError, RuntriageError
 from runtriage.model.history import RunInfo
 from runtriage.model.marks import Marks, WritePlan

@@ -10,7 +10,7 @@ from typing import Any
 from runtriage.analysis.prepare import prepare
 from runtriage.cli import door
 from runtriage.cli.console import clean, note, out, progress
-from runtriage.cli.sweep import PARTLY, tell_failures
+from runtriage.cli.tell import PARTLY, tell_failures
 from runtriage.errors import CodecError, UsageError
 from runtriage.model.history import RunHistory
 from runtriage.model.rule import RuleSet

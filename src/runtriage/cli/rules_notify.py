@@ -10,7 +10,7 @@ from typing import Any
 from runtriage.cli import door
 from runtriage.cli.console import clean, note, out
 from runtriage.cli.rules import note_expired, read_rules
-from runtriage.cli.sweep import PARTLY
+from runtriage.cli.tell import PARTLY
 from runtriage.errors import UsageError
 from runtriage.notify.message import Message
 from runtriage.notify.send import Sender

@@ -7,8 +7,8 @@ import pytest
 from runtriage.cli.check import SIBLINGS, siblings
 from runtriage.cli.doctor import spread
 from runtriage.cli.marks import marks_lines
-from runtriage.cli.sweep import plan_lines
 from runtriage.cli.table import compared, what
+from runtriage.cli.tell import plan_lines
 from runtriage.model.history import RunInfo
 from runtriage.model.marks import Marks, WritePlan
 from runtriage.model.report import BaselineUse, Finding, Report, RunSummary
