@@ -15,22 +15,18 @@ from runtriage.cli.options import (
     BaseOpt,
     BudgetOpt,
     DryOpt,
-    ExecutorOpt,
     FailOpt,
-    FreshOpt,
     HtmlOpt,
     JsonOpt,
     LimitOpt,
-    OnlyOpt,
     PortOpt,
     ReadersOpt,
     RunArg,
-    ShowOpt,
     SinceOpt,
     SourceArg,
-    WriteOpt,
 )
 from runtriage.cli.rules_app import rules_app
+from runtriage.cli.sweep_app import add_to as add_sweep
 from runtriage.errors import RuntriageError
 
 INTERRUPTED = 130
@@ -55,6 +51,7 @@ marks_app = typer.Typer(
     rich_markup_mode=None,
     context_settings=HELP_NAMES,
 )
+add_sweep(app)
 app.add_typer(marks_app, name="marks")
 app.add_typer(rules_app, name="rules")
 
@@ -76,45 +73,6 @@ def root(
     """Take the options that stand before every command."""
     if debug:
         os.environ["RUNTRIAGE_DEBUG"] = "1"
-
-
-@app.command(
-    short_help="Judge all runs of a source; write back if told to.",
-    epilog="Example: runtriage sweep mlflow://127.0.0.1:5000/pretraining --write all --fail-on broken",
-)
-def sweep(
-    source: SourceArg,
-    baselines: BaseOpt = None,
-    write: WriteOpt = None,
-    dry_run: DryOpt = False,
-    json: JsonOpt = None,
-    html: HtmlOpt = None,
-    fail_on: FailOpt = None,
-    since: SinceOpt = None,
-    limit: LimitOpt = None,
-    only: OnlyOpt = None,
-    readers: ReadersOpt = None,
-    executor: ExecutorOpt = None,
-    budget: BudgetOpt = None,
-    fresh: FreshOpt = False,
-    show_settings: ShowOpt = False,
-) -> None:
-    """Judge all runs of a source against their siblings, and write the verdicts back if told to."""
-    from runtriage.cli.sweep import run
-    from runtriage.cli.sweep_perform import Ask
-
-    flags = {
-        "sweep.write": [kind.strip() for kind in write.split(",") if kind.strip()] if write is not None else None,
-        "sweep.fail_on": fail_on and fail_on.value,
-        "sweep.readers": readers,
-        "sweep.executor": executor and executor.value,
-        "analysis.false_alarm_budget": budget,
-    }
-    ask = Ask(
-        source=source, baselines=baselines, dry_run=dry_run, json=json, html=html, since=since, limit=limit, only=only,
-        fresh=fresh, show_settings=show_settings,
-    )
-    raise typer.Exit(run(ask, flags))
 
 
 @app.command(

@@ -14,7 +14,7 @@ from typing import Any
 
 from runtriage.errors import CodecError, UsageError
 from runtriage.model.baseline import BaselineSet
-from runtriage.model.refs import redacted
+from runtriage.model.refs import LOCAL_SCHEMES, parse_address, redacted
 from runtriage.pipeline import Params
 from runtriage.registry import open_source, split_run
 from runtriage.settings import Loaded, Settings, load
@@ -47,6 +47,9 @@ def opened(address: str) -> Iterator[HistorySource]:
         The address names a run.
     """
     where, run = split_run(address)
+    parsed = parse_address(address)
+    if parsed.scheme in LOCAL_SCHEMES and not Path(parsed.location).expanduser().exists():
+        where, run = address, None  # a folder that is not there is no run of the folder around it
     if run is not None:
         hint = "give the source, or use `runtriage check`"
         raise UsageError("this is the address of one run", where=redacted(address), hint=hint)

@@ -32,8 +32,8 @@ SourceArg = Annotated[
     typer.Argument(
         metavar="SOURCE",
         help=(
-            "files:DIR, mlflow-local:DIR, wandb-local:DIR, mlflow://HOST:PORT/EXPERIMENT, mlflow:EXPERIMENT, "
-            "wandb://ENTITY/PROJECT"
+            "files:DIR, mlflow-local:DIR, wandb-local:DIR, mlflow://HOST:PORT/EXPERIMENT, mlflow+https://…, "
+            "mlflow:EXPERIMENT, mlflow-sql:DATABASE_URL#EXPERIMENT, wandb://ENTITY/PROJECT"
         ),
     ),
 ]

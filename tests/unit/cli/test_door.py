@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from runtriage.cli import door
-from runtriage.errors import CodecError, UsageError
+from runtriage.errors import CodecError, SourceError, UsageError
 from runtriage.trackers.files import FilesSource
 
 
@@ -79,3 +79,11 @@ def test_marks_need_a_source_that_can_carry_them(tmp_path: Path) -> None:
     """A folder cannot be written to, and the error says where marks can hang."""
     with pytest.raises(UsageError, match="cannot be written to"):
         door.markable(FilesSource(f"files:{tmp_path}"))
+
+
+def test_a_folder_that_is_missing_is_no_run_of_the_folder_around_it() -> None:
+    """Where the working folder itself holds runs, a mistyped folder is still said to be missing."""
+    Path("a").mkdir()
+    Path("a/history.csv").write_text("step,loss\n0,1\n")
+    with pytest.raises(SourceError, match="no such folder"), door.opened("files:nowhere") as source:
+        list(source.list_runs())

@@ -1,0 +1,66 @@
+"""The commands ``sweep`` and ``watch``: signatures and help. What they do is imported when they run."""
+
+from __future__ import annotations
+
+import typer
+
+from runtriage.cli.options import (
+    BaseOpt,
+    BudgetOpt,
+    DryOpt,
+    ExecutorOpt,
+    FailOpt,
+    FreshOpt,
+    HtmlOpt,
+    JsonOpt,
+    LimitOpt,
+    OnlyOpt,
+    ReadersOpt,
+    ShowOpt,
+    SinceOpt,
+    SourceArg,
+    WriteOpt,
+)
+
+
+def sweep(
+    source: SourceArg,
+    baselines: BaseOpt = None,
+    write: WriteOpt = None,
+    dry_run: DryOpt = False,
+    json: JsonOpt = None,
+    html: HtmlOpt = None,
+    fail_on: FailOpt = None,
+    since: SinceOpt = None,
+    limit: LimitOpt = None,
+    only: OnlyOpt = None,
+    readers: ReadersOpt = None,
+    executor: ExecutorOpt = None,
+    budget: BudgetOpt = None,
+    fresh: FreshOpt = False,
+    show_settings: ShowOpt = False,
+) -> None:
+    """Judge all runs of a source against their siblings, and write the verdicts back if told to."""
+    from runtriage.cli.sweep import run
+    from runtriage.cli.sweep_perform import Ask
+
+    flags = {
+        "sweep.write": [kind.strip() for kind in write.split(",") if kind.strip()] if write is not None else None,
+        "sweep.fail_on": fail_on and fail_on.value,
+        "sweep.readers": readers,
+        "sweep.executor": executor and executor.value,
+        "analysis.false_alarm_budget": budget,
+    }
+    ask = Ask(
+        source=source, baselines=baselines, dry_run=dry_run, json=json, html=html, since=since, limit=limit, only=only,
+        fresh=fresh, show_settings=show_settings,
+    )
+    raise typer.Exit(run(ask, flags))
+
+
+def add_to(app: typer.Typer) -> None:
+    """Add the commands to the command line."""
+    app.command(
+        short_help="Judge all runs of a source; write back if told to.",
+        epilog="Example: runtriage sweep mlflow://127.0.0.1:5000/pretraining --write all --fail-on broken",
+    )(sweep)
