@@ -6,7 +6,7 @@ A rule watches one metric of the runs of one config (or of all runs) and fires o
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 import msgspec
 
@@ -19,6 +19,7 @@ Points = Annotated[int, msgspec.Meta(ge=1, le=100_000)]
 Window = Annotated[int, msgspec.Meta(ge=2, le=100_000)]
 Share = Annotated[float, msgspec.Meta(gt=0.0, lt=1.0)]
 Factor = Annotated[float, msgspec.Meta(gt=1.0)]
+EndState = Literal["failed", "killed", "finished"]
 
 
 class _Condition(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="is"):
@@ -116,8 +117,14 @@ class Stalled(_Condition, frozen=True, tag="stalled"):
     seconds: Positive
 
 
+class Ended(_Condition, frozen=True, tag="ended"):
+    """The run ended in one of these states. It watches the run itself: neither role nor metric is needed."""
+
+    states: Annotated[tuple[EndState, ...], msgspec.Meta(min_length=1)] = ("failed",)
+
+
 Condition = (
-    NonFinite | Above | Below | OutsideBand | Jump | Drop | OverBest | ShareAbove | ZScore | Backwards | Stalled
+    NonFinite | Above | Below | OutsideBand | Jump | Drop | OverBest | ShareAbove | ZScore | Backwards | Stalled | Ended
 )
 
 
@@ -228,11 +235,11 @@ class Firing(msgspec.Struct, frozen=True, kw_only=True):
     rule, run_id
         Which rule, on which run.
     step
-        Where it fired: the last of the first ``for_points`` points.
+        Where it fired: the last of the first ``for_points`` points; for the end of a run, the step after its last.
     last_step
         The last point at which the condition held.
     value
-        Of the metric at ``step``.
+        Of the metric at ``step``; NaN for the end of a run.
     ongoing
         True while the condition holds at the newest point.
     """

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from runtriage.model.report import Cause, Finding, Report
-from runtriage.model.rule import AlertRule
+from runtriage.model.rule import AlertRule, Ended
 from runtriage.model.vocab import Severity
 from runtriage.notify.news import Change, News
 
@@ -115,6 +115,9 @@ def _seen(news: News, rules: Mapping[str, AlertRule]) -> str:
         return f"Over since step {news.step}: {about}"
     often = f", {news.times} times since the last look" if news.times > 1 else ""
     over = ", and is over" if news.change == Change.PASSED else ""
+    rule = rules.get(news.rule)
+    if rule is not None and isinstance(rule.condition, Ended):
+        return f"{about} Before step {news.step}."
     return f"{about} Step {news.step}, value {news.value:.4g}{often}{over}."
 
 

@@ -12,7 +12,7 @@ import msgspec
 import yaml
 
 from runtriage.errors import CodecError
-from runtriage.model.rule import RULES_SCHEMA, AlertRule, OutsideBand, RuleSet
+from runtriage.model.rule import RULES_SCHEMA, AlertRule, Ended, OutsideBand, RuleSet
 
 _HEADER = """\
 # Alert rules of runtriage. Edit freely; put `keep: true` on a rule that `rules derive` must not touch again.
@@ -86,7 +86,10 @@ def _check(rules: RuleSet) -> None:
         if rule.id in seen:
             raise CodecError(f"the id {rule.id!r} is that of rule {seen[rule.id]} as well", where=f"{where}.id")
         seen[rule.id] = i
-        if not rule.role and not rule.metric:
+        if isinstance(rule.condition, Ended):
+            if rule.for_points > 1:
+                raise CodecError("a run ends once, not for several points", where=f"{where}.for_points")
+        elif not rule.role and not rule.metric:
             raise CodecError("neither role nor metric says what is watched", where=f"{where}.role")
         _check_numbers(msgspec.to_builtins(rule), where)
         if rule.expires and not _is_date(rule.expires):

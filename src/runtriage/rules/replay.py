@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from runtriage.analysis.cohorts import fingerprint
 from runtriage.analysis.prepare import prepare
 from runtriage.model.history import RunHistory
-from runtriage.model.rule import AlertRule, Backwards, Firing, Stalled
+from runtriage.model.rule import AlertRule, Backwards, Ended, Firing, Stalled
 from runtriage.model.series import PreparedRun, Series
 from runtriage.rules.signal import Signal, holding, logged
 
@@ -46,7 +46,8 @@ def replay(
 
 def applies(rule: AlertRule, run: PreparedRun, config: str) -> bool:
     """Tell whether a rule is for this run: its config, and a metric that the run logs."""
-    return rule.config in {"", config} and series_of(rule, run) is not None
+    watched = isinstance(rule.condition, Ended) or series_of(rule, run) is not None
+    return rule.config in {"", config} and watched
 
 
 def series_of(rule: AlertRule, run: PreparedRun) -> Series | None:
@@ -58,6 +59,8 @@ def series_of(rule: AlertRule, run: PreparedRun) -> Series | None:
 
 def signal_of(rule: AlertRule, run: PreparedRun, history: RunHistory) -> Signal | None:
     """Return where along its metric a rule's condition holds, the guard over warm-up applied; None without a metric."""
+    if isinstance(rule.condition, Ended):
+        return _end_of(rule.condition, run)
     series = series_of(rule, run)
     if series is None or not series.step.size:
         return None
@@ -68,6 +71,14 @@ def signal_of(rule: AlertRule, run: PreparedRun, history: RunHistory) -> Signal 
             step=series.step, value=series.value, holds=holding(rule.condition, series.step, series.value)
         )
     return Signal(step=signal.step, value=signal.value, holds=signal.holds & (signal.step >= rule.after_step))
+
+
+def _end_of(condition: Ended, run: PreparedRun) -> Signal:
+    """Return one point behind the last, so that it is new even to those who have seen every point."""
+    return Signal(
+        step=np.array([min(run.last_step(), 2**63 - 2) + 1], dtype=np.int64), value=np.array([np.nan]),
+        holds=np.array([run.info.state in condition.states]),
+    )
 
 
 def firings(rule: AlertRule, run: PreparedRun, history: RunHistory) -> tuple[Firing, ...]:

@@ -72,7 +72,8 @@ def holding(condition: Condition, step: NDArray[np.int64], value: Array) -> Mask
     Parameters
     ----------
     condition
-        Any but :class:`Backwards` and :class:`Stalled`, which are about the rows as logged: see :func:`logged`.
+        Any but :class:`Backwards` and :class:`Stalled`, which are about the rows as logged (see :func:`logged`), and
+        the end of a run.
     step, value
         Shape (n,), steps rising.
     """

@@ -7,11 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from runtriage.errors import CodecError
-from runtriage.model.rule import RULES_SCHEMA, Above, AlertRule, Dropped, Knot, OutsideBand, RuleSet
+from runtriage.model.rule import RULES_SCHEMA, Above, AlertRule, Dropped, Ended, Knot, OutsideBand, RuleSet
 from runtriage.rules.codec import decode_rules, encode_rules
 
 HEAD = f"schema: {RULES_SCHEMA}\nrules:\n"
 GOOD = HEAD + "  - {id: a, about: x, role: loss, condition: {is: above, value: 3}}\n"
+ENDED = HEAD + "  - {id: a, about: x, condition: {is: ended, states: [failed]}}\n"
 BAND = HEAD + "  - {id: a, about: x, role: loss, condition: {is: outside_band, window: 3, knots: [%s]}}\n"
 
 
@@ -19,6 +20,12 @@ def test_a_rule_written_by_hand_needs_only_what_it_says() -> None:
     """Id, sentence, role and condition make a rule; all else has defaults."""
     (rule,) = decode_rules(GOOD.encode()).rules
     assert rule == AlertRule(id="a", about="x", role="loss", condition=Above(value=3.0))
+
+
+def test_a_rule_on_the_end_of_a_run_watches_no_metric() -> None:
+    """The run itself is watched: neither role nor metric is asked for."""
+    (rule,) = decode_rules(ENDED.encode()).rules
+    assert rule == AlertRule(id="a", about="x", condition=Ended(states=("failed",)))
 
 
 @pytest.mark.parametrize(
@@ -30,6 +37,9 @@ def test_a_rule_written_by_hand_needs_only_what_it_says() -> None:
         (GOOD.replace("is: above", "is: abov"), "$.rules[0].condition.is"),
         (GOOD.replace("id: a", "id: a b"), "$.rules[0].id"),
         (GOOD.replace("role: loss, ", ""), "$.rules[0].role"),
+        (ENDED.replace("[failed]", "[running]"), "$.rules[0].condition.states[0]"),
+        (ENDED.replace("[failed]", "[]"), "$.rules[0].condition.states"),
+        (ENDED.replace("x, ", "x, for_points: 2, "), "$.rules[0].for_points"),
         (GOOD.replace("x, ", "x, for_points: 0, "), "$.rules[0].for_points"),
         (GOOD.replace("x, ", "x, severity: loud, "), "$.rules[0].severity"),
         (GOOD.replace("x, ", "x, expires: 2026-13-01, "), "$.rules[0].expires"),

@@ -11,7 +11,7 @@ import pytest
 from runtriage.errors import UsageError
 from runtriage.model.history import RunHistory, RunInfo, Track
 from runtriage.model.marks import Marks
-from runtriage.model.rule import AlertRule, NonFinite
+from runtriage.model.rule import AlertRule, Ended, NonFinite
 from runtriage.model.vocab import RunState
 from runtriage.notify.message import Message
 from runtriage.outputs import tags
@@ -21,7 +21,10 @@ from runtriage.sweep.alerts import InAFile, Memory, OnTheRun, Summary, tell
 from runtriage.testing.synth import healthy
 from runtriage.trackers.memory import MemorySource
 
-RULES = (AlertRule(id="nan", about="The loss is NaN.", role="loss", condition=NonFinite()),)
+RULES = (
+    AlertRule(id="nan", about="The loss is NaN.", role="loss", condition=NonFinite()),
+    AlertRule(id="failed", about="The run failed.", condition=Ended()),
+)
 
 
 class Box:
@@ -108,6 +111,15 @@ def test_a_dry_run_sends_and_remembers_nothing(rounds) -> None:  # noqa: ANN001
     """What would be sent is returned, twice if asked twice."""
     history = run(120, [119])
     assert [len(rounds(history, None).sent) for _ in range(2)] == [1, 1]
+
+
+def test_a_failure_is_told_once_even_without_a_new_point(rounds) -> None:  # noqa: ANN001
+    """A run that fails where it was last seen going is told at the next look, and only then."""
+    box = Box()
+    for history in (run(100), *[run(100, state=RunState.FAILED)] * 2):
+        rounds(history, box)
+    assert [message.title for message in box.taken] == ["live: The run failed"]
+    assert "- The run failed. Before step 100." in box.taken[0].body
 
 
 def test_a_run_that_has_ended_is_read_once_more_and_then_left_alone(rounds) -> None:  # noqa: ANN001
