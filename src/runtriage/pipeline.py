@@ -20,9 +20,11 @@ from runtriage.analysis.sketch import make_axis
 from runtriage.model.baseline import Baseline, BaselineSet
 from runtriage.model.curve import Curve, Triage
 from runtriage.model.history import RunHistory, RunInfo
+from runtriage.model.phrase import Phrase, phrase
 from runtriage.model.report import BaselineUse, Finding, Report, RunSummary, Tool
 from runtriage.model.series import PreparedRun
-from runtriage.model.vocab import BaselineKind, Level, Role
+from runtriage.model.texts import say, text
+from runtriage.model.vocab import BaselineKind, Lang, Level, Role
 
 __all__ = ["Params", "fingerprint", "learn", "triage_cohort"]
 
@@ -47,11 +49,14 @@ class Params:
         Metric names to roles, beating the built-in table.
     ignore_keys
         Further config keys (regular expressions) that do not change training.
+    lang
+        Language of the sentences in reports.
     """
 
     false_alarm_budget: float = 0.01
     roles: Mapping[str, str] = field(default_factory=dict)
     ignore_keys: tuple[str, ...] = ()
+    lang: Lang = Lang.EN
 
 
 @np.errstate(all="ignore")  # what was logged may hold any number; not a number then means not known
@@ -138,24 +143,25 @@ def _judge(
         compared = compare(usable, baseline, params.false_alarm_budget) if usable else []
     by_run = {id(r): c for r, c in zip(usable, compared, strict=True)}
     return [
-        _triage(r, by_run[id(r)], baseline, name) if id(r) in by_run else _withheld(r, _judgeable(r) or "", name)
+        _triage(r, by_run[id(r)], baseline, name, params.lang) if id(r) in by_run
+        else _withheld(r, _judgeable(r), name, params.lang)
         for r in runs
     ]
 
 
-def _judgeable(run: PreparedRun) -> str | None:
+def _judgeable(run: PreparedRun) -> Phrase | None:
     """Say why nothing can be judged, or None."""
     loss = run.by_role.get(Role.LOSS)
     if loss is None:
-        return "No training loss is logged."
+        return phrase("withheld.no_loss")
     if loss.step.size < _LEAST_ROWS:
-        return f"The loss has {loss.step.size} row(s); at least {_LEAST_ROWS} are needed."
+        return phrase("withheld.few", rows=loss.step.size, least=_LEAST_ROWS)
     return None
 
 
-def _triage(run: PreparedRun, compared: Compared, baseline: Baseline | None, name: str) -> Triage:
+def _triage(run: PreparedRun, compared: Compared, baseline: Baseline | None, name: str, lang: Lang) -> Triage:
     view, forms = compared.view, compared.forms
-    findings = tuple(_finding(run, f) for f in forms)
+    findings = tuple(_finding(run, f, lang) for f in forms)
     verdict = level(forms)
     kind = BaselineKind.COHORT if view.has_cohort else BaselineKind.SELF
     use = BaselineUse(
@@ -163,22 +169,21 @@ def _triage(run: PreparedRun, compared: Compared, baseline: Baseline | None, nam
         excluded=compared.excluded if baseline is None else baseline.excluded,
         formed_by=(
             "" if kind == BaselineKind.SELF
-            else "learned baseline of equal config" if baseline is not None
-            else "other runs of equal config in this source"
+            else text("formed.learned" if baseline is not None else "formed.siblings", lang)
         ),
     )
     telling = [f.p for f in forms if f.explained_by is None]
     report = Report(
-        run=_summary(run.info), verdict=verdict, reason=reason(forms, view.members),
+        run=_summary(run.info), verdict=verdict, reason=_sentence(reason(forms, view.members), lang),
         p_false_alarm=float(min(telling)) if telling else 1.0, baseline=use, phases=view.phases, findings=findings,
         missing=run.notes, series={s.metric: role for role, s in run.by_role.items()}, tool=Tool(version=__version__),
     )
     return Triage(report=report, curves=_curves(run, compared))
 
 
-def _withheld(run: PreparedRun, why: str, name: str) -> Triage:
+def _withheld(run: PreparedRun, why: Phrase | None, name: str, lang: Lang) -> Triage:
     report = Report(
-        run=_summary(run.info), verdict=Level.WITHHELD, reason=why,
+        run=_summary(run.info), verdict=Level.WITHHELD, reason=say(why, lang) if why is not None else "",
         baseline=BaselineUse(kind=BaselineKind.NONE, fingerprint=name),
         missing=run.notes, series={s.metric: role for role, s in run.by_role.items()}, tool=Tool(version=__version__),
     )
@@ -189,15 +194,21 @@ def _summary(info: RunInfo) -> RunSummary:
     return RunSummary(source=info.source, id=info.id, name=info.name or info.id, state=info.state, url=info.url)
 
 
-def _finding(run: PreparedRun, form: Form) -> Finding:
+def _sentence(what: Phrase, lang: Lang) -> str:
+    words = say(what, lang)
+    return f"{words[0].upper()}{words[1:]}"
+
+
+def _finding(run: PreparedRun, form: Form, lang: Lang) -> Finding:
     series = run.by_role.get(form.role)
     return Finding(
         kind=form.kind, metric=series.metric if series is not None else form.role, role=form.role,
         start_step=form.start,
         end_step=form.end, peak_step=form.peak, severity=severity(form),
         z=round(form.z, 3) if np.isfinite(form.z) else form.z,
-        p_false_alarm=form.p, outcome=form.outcome, explained_by=form.explained_by, evidence=form.evidence,
-        causes=() if form.explained_by is not None else diagnose(form),
+        p_false_alarm=form.p, outcome=form.outcome, explained_by=form.explained_by,
+        evidence=tuple(say(seen, lang) for seen in form.evidence),
+        causes=() if form.explained_by is not None else diagnose(form, lang),
     )
 
 

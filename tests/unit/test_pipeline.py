@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 
@@ -9,7 +11,7 @@ from runtriage import pipeline
 from runtriage.codec_baselines import decode_baselines, encode_baselines
 from runtriage.model.history import RunHistory, RunInfo, Track
 from runtriage.model.report import Report
-from runtriage.model.vocab import BaselineKind, FindingKind, Level, RunState
+from runtriage.model.vocab import BaselineKind, FindingKind, Lang, Level, RunState
 from tests.drawn_cohort import ALARMS, cohort, histories, steps
 
 NONE: list[float] = []
@@ -189,3 +191,20 @@ def test_a_metric_with_a_better_name_and_few_rows_gives_way() -> None:
     }
     run = RunHistory(info=RunInfo(source="two:", id="two"), tracks=tracks)
     assert pipeline.triage_cohort([run])[0].report.series.get("lr-Adam") == "lr"
+
+
+def test_a_language_changes_the_sentences_and_nothing_else() -> None:
+    """Verdict, places, sizes and ids are the same in Chinese; every sentence is Chinese."""
+    runs = cohort(7)
+    runs[0]["loss"][600:] += 1.5
+    runs[0]["grad_norm"][600:] *= 3.0
+    english, chinese = (
+        pipeline.triage_cohort(histories(runs), params=pipeline.Params(lang=lang))[0].report for lang in Lang
+    )
+    assert (chinese.verdict, chinese.p_false_alarm) == (english.verdict, english.p_false_alarm)
+    assert chinese.verdict in ALARMS
+    for one, other in zip(chinese.findings, english.findings, strict=True):
+        assert (one.kind, one.start_step, one.z, one.outcome) == (other.kind, other.start_step, other.z, other.outcome)
+        assert [(c.id, c.weight) for c in one.causes] == [(c.id, c.weight) for c in other.causes]
+        sentences = [*one.evidence, *(text for c in one.causes for text in (*c.because, *c.verify, *c.try_))]
+        assert all(re.search("[\u4e00-\u9fff]", text) for text in (chinese.reason, *sentences))

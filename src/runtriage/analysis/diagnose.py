@@ -13,8 +13,10 @@ from dataclasses import dataclass
 
 from runtriage.analysis.form import Form
 from runtriage.analysis.remedies import REMEDIES
+from runtriage.model.phrase import phrase
 from runtriage.model.report import Cause
-from runtriage.model.vocab import CauseId, FindingKind
+from runtriage.model.texts import say, text
+from runtriage.model.vocab import CauseId, FindingKind, Lang
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,7 +32,7 @@ class Clue:
     ratio
         Likelihood ratio.
     text
-        What is told, with ``{x}`` for the number.
+        Key of what is told, with ``{x}`` for the number.
     """
 
     measure: str
@@ -41,57 +43,56 @@ class Clue:
 
 
 _GROWS_AHEAD = Clue(
-    measure="lead", low=1.5, ratio=4.0, text="the grad norm already ran {x:.1f} local sd high over the ten rows before"
+    measure="lead", low=1.5, ratio=4.0, text="clue.grows_ahead"
 )
 _ALONE = Clue(
     measure="lead", high=1.0, ratio=1.5,
-    text="nothing announced it: grad norm {x:+.1f} local sd over the ten rows before"
+    text="clue.alone"
 )
-_WITH_NORM = Clue(measure="other_z", low=5.0, ratio=2.5, text="the other curve spikes at the same place (z {x:.1f})")
-_ONCE = Clue(measure="recurs", high=3.0, ratio=2.0, text="it happens {x:.0f} time(s) in the run")
+_WITH_NORM = Clue(measure="other_z", low=5.0, ratio=2.5, text="clue.with_norm")
+_ONCE = Clue(measure="recurs", high=3.0, ratio=2.0, text="clue.once")
 _OFTEN = Clue(
-    measure="recurs", low=6.0, ratio=3.0, text="{x:.0f} bins of the run hold an excursion at least half as large"
+    measure="recurs", low=6.0, ratio=3.0, text="clue.often"
 )
-_STAYS = Clue(measure="stays", low=0.3, ratio=2.5, text="the level stays {x:.2f} log units up")
+_STAYS = Clue(measure="stays", low=0.3, ratio=2.5, text="clue.stays")
 _LOW_LR = Clue(
-    measure="lr_ratio", high=-0.15, ratio=8.0, text="log lr is {x:+.2f} against the cohort's schedule from the start"
+    measure="lr_ratio", high=-0.15, ratio=8.0, text="clue.other_lr"
 )
 _HIGH_LR = Clue(
-    measure="lr_ratio", low=0.15, ratio=8.0, text="log lr is {x:+.2f} against the cohort's schedule from the start"
+    measure="lr_ratio", low=0.15, ratio=8.0, text="clue.other_lr"
 )
-_SAME_LR = Clue(measure="lr_ratio", low=-0.15, high=0.15, ratio=2.0, text="the lr is the cohort's (log ratio {x:+.2f})")
-_FROM_START = Clue(measure="from_start", low=0.5, ratio=2.0, text="it is there from the first steps")
+_SAME_LR = Clue(measure="lr_ratio", low=-0.15, high=0.15, ratio=2.0, text="clue.same_lr")
+_FROM_START = Clue(measure="from_start", low=0.5, ratio=2.0, text="clue.from_start")
 _ATTENTION = Clue(
-    measure="attention", low=0.4, ratio=8.0, text="attention logits rise {x:.2f} log units over the cohort's"
+    measure="attention", low=0.4, ratio=8.0, text="clue.attention"
 )
 _LASTS_SAME_LR = Clue(
     measure="final", low=0.3, ratio=2.0,
-    text="the loss settles {x:.2f} log units up, neither coming back nor running away"
+    text="clue.settles"
 )
-_ATTENTION_GROWS = Clue(measure="attention", low=1.0, ratio=4.0, text="and keep growing")
-_NORM_JUMPS = Clue(measure="norm_jump", low=0.4, ratio=2.0, text="the grad norm jumps with it, by {x:.2f} log units")
+_ATTENTION_GROWS = Clue(measure="attention", low=1.0, ratio=4.0, text="clue.keeps_growing")
+_NORM_JUMPS = Clue(measure="norm_jump", low=0.4, ratio=2.0, text="clue.norm_jumps")
 _NORM_CALM = Clue(
-    measure="norm_jump", high=0.2, ratio=1.5, text="the grad norm does not move with it ({x:+.2f} log units)"
+    measure="norm_jump", high=0.2, ratio=1.5, text="clue.norm_calm"
 )
-_OVERFLOWS = Clue(measure="scale_drop", low=2.0, ratio=5.0, text="the loss scale was halved {x:.0f} times just before")
-_ROSE = Clue(measure="rise_before", low=0.2, ratio=3.0, text="it rose {x:.2f} log units over the ten rows before")
-_SUDDEN = Clue(measure="rise_before", high=0.1, ratio=1.5, text="the rows before show no rise ({x:+.2f} log units)")
-_FIRST_ROW = Clue(measure="first_row", low=0.5, ratio=8.0, text="it is not finite from the first row on")
-_LOWER_CLIP = Clue(measure="clip_value", high=0.6, ratio=6.0, text="the clip value is x {x:.2g} of the cohort's")
-_PINNED = Clue(measure="pinned", low=0.5, ratio=2.0, text="the logged norm sits on one value on {x:.0%} of the rows")
+_OVERFLOWS = Clue(measure="scale_drop", low=2.0, ratio=5.0, text="clue.overflows")
+_ROSE = Clue(measure="rise_before", low=0.2, ratio=3.0, text="clue.rose")
+_SUDDEN = Clue(measure="rise_before", high=0.1, ratio=1.5, text="clue.sudden")
+_FIRST_ROW = Clue(measure="first_row", low=0.5, ratio=8.0, text="clue.first_row")
+_LOWER_CLIP = Clue(measure="clip_value", high=0.6, ratio=6.0, text="clue.lower_clip")
+_PINNED = Clue(measure="pinned", low=0.5, ratio=2.0, text="clue.pinned")
 _EXPLODES = Clue(
-    measure="explodes", low=1.0, ratio=4.0, text="the norm before clipping is {x:.2f} log units over the cohort's"
+    measure="explodes", low=1.0, ratio=4.0, text="clue.explodes"
 )
-_DEAD_LAYER = Clue(measure="dead_layer", low=0.5, ratio=6.0, text="the layer's gradient is next to nothing")
+_DEAD_LAYER = Clue(measure="dead_layer", low=0.5, ratio=6.0, text="clue.dead_layer")
 _UPDATES_JUMP = Clue(
-    measure="update_jump", low=0.7, ratio=4.0, text="the update ratio jumps {x:.2f} log units at unchanged lr and norm"
+    measure="update_jump", low=0.7, ratio=4.0, text="clue.updates_jump"
 )
-_EPOCH_BACK = Clue(measure="epoch_back", low=1e-6, ratio=6.0, text="the epoch counter goes back by {x:.4g}")
+_EPOCH_BACK = Clue(measure="epoch_back", low=1e-6, ratio=6.0, text="clue.epoch_back")
 _BEGAN_ANEW = Clue(
-    measure="jump", low=0.4, ratio=8.0, text="the loss is {x:.2f} log units up at once, back where the run began"
+    measure="jump", low=0.4, ratio=8.0, text="clue.began_anew"
 )
-_OVER = Clue(measure="over", low=0.26, ratio=8.0, text="the lr is {x:.2f} log units above anything the cohort used")
-_VAL_JUMPS = Clue(measure="val_jump", low=0.03, ratio=4.0, text="validation jumps by {x:.2f} log units at one point")
+_VAL_JUMPS = Clue(measure="val_jump", low=0.03, ratio=4.0, text="clue.val_jumps")
 
 CAUSES: Mapping[FindingKind, tuple[tuple[CauseId, float, tuple[Clue, ...]], ...]] = {
     FindingKind.NON_FINITE: (
@@ -111,7 +112,7 @@ CAUSES: Mapping[FindingKind, tuple[tuple[CauseId, float, tuple[Clue, ...]], ...]
         (CauseId.BAD_BATCH, 0.3, (_ONCE, _WITH_NORM)),
         (
             CauseId.CLIPPING_HIDES_EXPLOSION, 0.3,
-            (Clue(measure="late", low=1.0, ratio=3.0, text="the norm stays {x:.2f} log units up"), _OFTEN)
+            (Clue(measure="late", low=1.0, ratio=3.0, text="clue.norm_stays"), _OFTEN)
         ),
         (CauseId.LAYER_FAULT, 0.2, ()),
         (CauseId.ATTENTION_LOGIT_GROWTH, 0.1, (_ATTENTION, _ATTENTION_GROWS)),
@@ -186,7 +187,7 @@ CAUSES: Mapping[FindingKind, tuple[tuple[CauseId, float, tuple[Clue, ...]], ...]
     FindingKind.LOSS_SCALE_COLLAPSE: (
         (
             CauseId.NUMERICAL_OVERFLOW, 0.75,
-            (Clue(measure="halvings", low=4.0, ratio=1.5, text="{x:.0f} halvings in one short stretch"),)
+            (Clue(measure="halvings", low=4.0, ratio=1.5, text="clue.halvings"),)
         ),
         (CauseId.LR_TOO_LARGE, 0.15, ()),
         (CauseId.BAD_BATCH, 0.1, ()),
@@ -195,11 +196,11 @@ CAUSES: Mapping[FindingKind, tuple[tuple[CauseId, float, tuple[Clue, ...]], ...]
     FindingKind.SCOPE_CHANGE: (
         (
             CauseId.LOSS_REDUCTION_CHANGED, 0.5,
-            (Clue(measure="final", low=0.3, ratio=3.0, text="the loss itself changes by a constant {x:.2f} log units"),)
+            (Clue(measure="final", low=0.3, ratio=3.0, text="clue.loss_factor"),)
         ),
         (
             CauseId.LOGGING_SCOPE_CHANGED, 0.5,
-            (Clue(measure="late", ratio=3.0, text="the norm changes by a constant {x:.2f} log units alone"),),
+            (Clue(measure="late", ratio=3.0, text="clue.norm_factor"),),
         ),
     ),
     FindingKind.BASELINE_DRIFT: (
@@ -212,13 +213,15 @@ CAUSES: Mapping[FindingKind, tuple[tuple[CauseId, float, tuple[Clue, ...]], ...]
 """Kind of finding to (cause, prior, clues)."""
 
 
-def diagnose(form: Form) -> tuple[Cause, ...]:
+def diagnose(form: Form, lang: Lang = Lang.EN) -> tuple[Cause, ...]:
     """Rank the candidate causes of a form; weights sum to one.
 
     Parameters
     ----------
     form
         With the measures its detector left; a clue whose measure is missing neither raises nor lowers.
+    lang
+        Language of what is told.
     """
     scored: list[tuple[float, CauseId, tuple[str, ...]]] = []
     for cause, prior, clues in CAUSES.get(form.kind, ((CauseId.UNKNOWN, 1.0, ()),)):
@@ -227,14 +230,15 @@ def diagnose(form: Form) -> tuple[Cause, ...]:
             x = form.measures.get(clue.measure)
             if x is not None and clue.low <= x < clue.high:
                 weight *= clue.ratio
-                because.append(clue.text.format(x=x))
+                because.append(say(phrase(clue.text, x=x), lang))
         scored.append((weight, cause, tuple(because)))
     total = sum(w for w, _, _ in scored)
     scored.sort(key=lambda s: -s[0])
     return tuple(
         Cause(
-            id=cause, weight=round(weight / total, 4), because=because, verify=REMEDIES[cause].verify,
-            try_=REMEDIES[cause].try_
+            id=cause, weight=round(weight / total, 4), because=because,
+            verify=tuple(text(key, lang) for key in REMEDIES[cause].verify),
+            try_=tuple(text(key, lang) for key in REMEDIES[cause].try_),
         )
         for weight, cause, because in scored
     )

@@ -12,6 +12,7 @@ from runtriage.analysis.excursions import Excursions
 from runtriage.analysis.order_stats import Array
 from runtriage.analysis.sketch import NOISE, Axis, Sketch
 from runtriage.analysis.tails import Tail
+from runtriage.model.phrase import Phrase
 from runtriage.model.report import Phase
 from runtriage.model.series import PreparedRun
 from runtriage.model.vocab import Explanation, FindingKind, Outcome
@@ -117,7 +118,7 @@ class Form:
     measures
         Numbers the diagnosis weighs.
     evidence
-        Sentences.
+        What was seen, not yet in words.
     """
 
     kind: FindingKind
@@ -133,7 +134,7 @@ class Form:
     rank: int = 50
     mild: bool = False
     measures: Mapping[str, float] = field(default_factory=dict)
-    evidence: tuple[str, ...] = ()
+    evidence: tuple[Phrase, ...] = ()
 
 
 def rows_against_centre(view: RunView, role: str) -> tuple[Array, Array]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from runtriage.analysis.form import Form
+from runtriage.model.phrase import Phrase, phrase
 from runtriage.model.vocab import FindingKind, Level, Outcome, Severity
 
 _CRITICAL = frozenset({FindingKind.NON_FINITE, FindingKind.DIVERGENCE})
@@ -34,34 +35,32 @@ def level(forms: list[Form]) -> Level:
     return Level.WATCH if weights else Level.HEALTHY
 
 
-def reason(forms: list[Form], members: int) -> str:
-    """Say the verdict in one sentence."""
+def reason(forms: list[Form], members: int) -> Phrase:
+    """Give the verdict as one sentence; it begins with a capital letter once it is in words."""
     telling = [f for f in forms if f.explained_by is None]
-    against = f"{members} runs of the same config" if members else "its own past"
+    against = phrase("reason.cohort", members=members) if members else phrase("reason.past")
     if not telling:
         explained = [f for f in forms if f.explained_by is not None]
         if explained:
             f = explained[0]
-            why = _words(f.explained_by or "")
-            return f"Within the band of {against}; a {_words(f.kind)} at step {f.start} is explained by {why}."
-        return f"Within the band of {against}."
+            return phrase(
+                "reason.explained", against=against, kind_words=f.kind, step=f.start, why_words=f.explained_by
+            )
+        return phrase("reason.within", against=against)
     f = telling[0]
-    end = f", {f.outcome.value}" if f.outcome is not None else ""
-    more = f"; {len(telling) - 1} more" if len(telling) > 1 else ""
-    title = _title(f)
-    return f"{title[0].upper()}{title[1:]} from step {f.start}{end}, against {against}{more}."
+    return phrase(
+        "reason.found", title=_title(f), step=f.start, against=against,
+        end=phrase("reason.outcome", outcome=f.outcome) if f.outcome is not None else "",
+        more=phrase("reason.more", count=len(telling) - 1) if len(telling) > 1 else "",
+    )
 
 
-def _words(term: str) -> str:
-    return str(term).replace("_", " ")
-
-
-def _title(form: Form) -> str:
+def _title(form: Form) -> Phrase:
     """Name a form and where it is, as a noun phrase."""
     if form.kind == FindingKind.NON_FINITE:
-        return f"{_words(form.role)} not finite"
+        return phrase("reason.non_finite", role_words=form.role)
     if form.kind == FindingKind.LR_DISCONTINUITY:
-        return "jump of the learning rate"
+        return phrase("reason.lr")
     if form.kind == FindingKind.RESUME_DISCONTINUITY:
-        return f"seam of a resume in {_words(form.role)}"
-    return f"{_words(form.kind)} in {_words(form.role)}"
+        return phrase("reason.seam", role_words=form.role)
+    return phrase("reason.form", kind_words=form.kind, role_words=form.role)

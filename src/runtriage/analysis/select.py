@@ -12,6 +12,7 @@ import dataclasses
 from collections.abc import Sequence
 
 from runtriage.analysis.form import DRIFT_RANK, LAST_RESORT, Form
+from runtriage.model.phrase import phrase
 from runtriage.model.vocab import Explanation, FindingKind, Outcome
 
 _TOGETHER = 0.03
@@ -66,6 +67,6 @@ def _roots(forms: list[Form], span: float) -> list[Form]:
 
 
 def _with_consequences(root: Form, others: list[Form]) -> Form:
-    told = tuple(f"with it: {f.kind.value} in {f.role} from step {f.start} (z {f.z:.1f})" for f in others[:4])
+    told = tuple(phrase("with_it", kind=f.kind.value, role=f.role, start=f.start, z=f.z) for f in others[:4])
     return dataclasses.replace(root, evidence=root.evidence + told) if told else root
 

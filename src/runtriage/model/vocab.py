@@ -37,6 +37,13 @@ class Role(StrEnum):
     STEP = "step"
 
 
+class Lang(StrEnum):
+    """Languages in which reports are written."""
+
+    EN = "en"
+    ZH = "zh"
+
+
 class FindingKind(StrEnum):
     """The forms of an abnormal curve."""
 

@@ -7,7 +7,9 @@ import pytest
 from runtriage.analysis.diagnose import CAUSES, Clue, diagnose
 from runtriage.analysis.form import Form
 from runtriage.analysis.remedies import REMEDIES
-from runtriage.model.vocab import CauseId, FindingKind
+from runtriage.model.phrase import phrase
+from runtriage.model.texts import say
+from runtriage.model.vocab import CauseId, FindingKind, Lang
 
 
 def _form(kind: FindingKind, **measures: float) -> Form:
@@ -60,7 +62,7 @@ def test_a_clue_that_holds_raises_its_cause_and_says_so(kind: FindingKind) -> No
         for clue in clues:
             value = max(clue.low + 0.01, min(1.0, clue.high - 0.01))
             held = next(c for c in diagnose(_form(kind, **{clue.measure: value})) if c.id == cause)
-            assert clue.text.format(x=value) in held.because
+            assert say(phrase(clue.text, x=value), Lang.EN) in held.because
             others = [c for name, _, c in CAUSES[kind] if name != cause]
             alone = len(CAUSES[kind]) > 1 and not any(o.measure == clue.measure for part in others for o in part)
             same = sum(o.measure == clue.measure for o in clues) == 1

@@ -8,6 +8,7 @@ from runtriage.analysis.derived import CLIP_TOP, CLIPPED_SHARE, fired_rows
 from runtriage.analysis.form import Form, RunView
 from runtriage.analysis.locate import middle
 from runtriage.analysis.order_stats import Array, runs_true
+from runtriage.model.phrase import Phrase, phrase
 from runtriage.model.vocab import FindingKind, Outcome, Role
 
 _LOWER = 0.5
@@ -43,7 +44,7 @@ def _lower_value(view: RunView) -> Form | None:
         worst = float(np.nanmin(z[a:b]))
         return _form(
             view, a, start, worst,
-            (f"no clipped norm passes x {factor:.2g} of the cohort's largest, and clipping fires nearly always",),
+            (phrase("clip.lower", factor=factor),),
             {
                 "clip_value": factor, "from_start": float(a <= 2),
                 "explodes": middle(view.r.get(Role.GRAD_NORM, r * 0), a, b)
@@ -77,12 +78,7 @@ def _pinned(view: RunView) -> Form | None:
         return None
     return _form(
         view, bin_, start if first > 3 else int(view.axis.edges[0]), extreme,
-        (
-            (
-                f"the logged norm is {top:.4g} on {tied[first:].mean():.0%} of the rows: "
-                "it is logged after clipping, which always fires"
-            ),
-        ),
+        (phrase("clip.pinned", top=top, share=tied[first:].mean()),),
         {"pinned": float(tied[first:].mean()), "from_start": float(first <= 3)},
     )
 
@@ -103,9 +99,8 @@ def _fires_always(view: RunView) -> Form | None:
         return _form(
             view, a, _since(view, a), float(np.nanmax(z[a:b])),
             (
-                (
-                    f"clipping fires on nearly every row, on {1 / (1 + np.exp(-middle(centre, a, b))):.0%} "
-                    f"of the cohort's; norm x {np.exp(middle(norm, a, b)):.2g}"
+                phrase(
+                    "clip.always", usual=1 / (1 + np.exp(-middle(centre, a, b))), factor=np.exp(middle(norm, a, b))
                 ),
             ),
             {"explodes": middle(norm, a, b), "from_start": float(a <= 2)}, rank=13,
@@ -129,7 +124,7 @@ def _since(view: RunView, a: int) -> int:
 
 
 def _form(
-    view: RunView, a: int, start: int, z: float, evidence: tuple[str, ...], measures: dict[str, float], rank: int = 6
+    view: RunView, a: int, start: int, z: float, evidence: tuple[Phrase, ...], measures: dict[str, float], rank: int = 6
 ) -> Form:
     return Form(
         kind=FindingKind.CLIP_SATURATION, role=Role.CLIP_RATE if CLIPPED_SHARE in view.z else Role.GRAD_NORM,

@@ -6,6 +6,7 @@ import numpy as np
 
 from runtriage.analysis.form import LAST_RESORT, Form, RunView
 from runtriage.analysis.order_stats import Array, median
+from runtriage.model.phrase import phrase
 from runtriage.model.vocab import FindingKind, Outcome, Role
 
 _CADENCES = 20.0
@@ -32,7 +33,7 @@ def detect(view: RunView) -> list[Form]:
             kind=FindingKind.LOGGING_GAP, role=Role.LOSS, start=start, detected=start, peak=start, end=end,
             z=width / cadence, p=1.0,
             outcome=Outcome.RECOVERED, rank=LAST_RESORT, mild=True,
-            evidence=(f"no row between steps {start} and {end}, where one in {cadence:g} steps is usual",),
+            evidence=(phrase("gap.hole", start=start, end=end, cadence=cadence),),
             measures={"width": width / cadence},
         )
     ]

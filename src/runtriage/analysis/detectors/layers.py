@@ -8,6 +8,7 @@ from runtriage.analysis.derived import BALANCE, layer_rows
 from runtriage.analysis.form import Form, RunView
 from runtriage.analysis.locate import episode, locate, middle
 from runtriage.analysis.order_stats import median
+from runtriage.model.phrase import phrase
 from runtriage.model.vocab import FindingKind, Outcome, Role
 
 _LEAST = 0.35
@@ -66,11 +67,6 @@ def _form(view: RunView, kind: FindingKind, role: str, start: int, a: int, z: fl
         kind=kind, role=role, start=start, detected=max(start, int(view.axis.edges[a])), peak=int(view.axis.mid[a]),
         z=z, p=view.p_level(BALANCE + layer, z), outcome=Outcome.ONGOING,
         rank=11 if kind == FindingKind.VANISHING_GRADIENT else 12,
-        evidence=(
-            (
-                f"{layer}: grad norm x {np.exp(depth):.2g} against the other layers, "
-                f"compared with {view.members} runs, z {z:.1f}"
-            ),
-        ),
+        evidence=(phrase("layer.off", layer=layer, factor=np.exp(depth), members=view.members, z=z),),
         measures={"depth": depth, "from_start": float(a <= 2), "dead_layer": float(depth < -6.0)},
     )

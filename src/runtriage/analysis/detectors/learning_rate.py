@@ -8,6 +8,7 @@ from runtriage.analysis.context import ABOVE, above, off_schedule
 from runtriage.analysis.form import LAST_RESORT, Form, RunView
 from runtriage.analysis.order_stats import Array
 from runtriage.analysis.schedule import schedule_jumps
+from runtriage.model.phrase import phrase
 from runtriage.model.vocab import FindingKind, Outcome, Role
 
 _FEW_ROWS = 40
@@ -24,10 +25,10 @@ def detect(view: RunView) -> list[Form]:
         return []
     if view.schedule is not None and view.has_cohort:
         row, change = off_schedule(view, view.schedule, lr)
-        against = "the cohort's schedule"
+        against = "against.schedule"
     else:
         row, change = _alone(lr.step.astype(np.float64), lr.value)
-        against = "its own neighbours"
+        against = "against.neighbours"
     if row is None:
         return []
     step = int(lr.step[row])
@@ -37,7 +38,7 @@ def detect(view: RunView) -> list[Form]:
             kind=FindingKind.LR_DISCONTINUITY, role=Role.LR, start=step, detected=step, peak=step, z=float("inf"),
             p=1e-6,
             outcome=Outcome.ONGOING, rank=LAST_RESORT if over > ABOVE else 3,
-            evidence=(f"lr x {np.exp(change):.3g} against {against} at step {step}",),
+            evidence=(phrase("lr.jump", factor=np.exp(change), against=phrase(against), step=step),),
             measures={"change": change, "over": over},
         )
     ]

@@ -12,6 +12,7 @@ from runtriage.analysis.form import DRIFT_RANK, Form, RunView, rows_against_cent
 from runtriage.analysis.locate import episode, locate, middle, ramp_start
 from runtriage.analysis.order_stats import Array, moving_mean, moving_median
 from runtriage.analysis.shapes import Shape, best_shape
+from runtriage.model.phrase import Phrase, phrase
 from runtriage.model.vocab import Explanation, FindingKind, Outcome, Role
 
 _PERSIST = 3
@@ -85,10 +86,7 @@ def _move(view: RunView, last: int) -> Form | None:
         detected=max(change.step, int(view.axis.edges[at])), peak=change.step,
         z=extreme, p=view.p_level(MOVE, extreme), outcome=Outcome.ONGOING, explained_by=explained, rank=14,
         evidence=(
-            (
-                f"the level of the loss moves x {np.exp(after - before):.3g} against {view.members} runs "
-                f"of the same config within a few bins, z {extreme:.1f}, and stays"
-            ),
+            phrase("level.moves", factor=np.exp(after - before), members=view.members, z=extreme),
         ),
         measures={"jump": after - before, "final": late - before, "norm_jump": change.norm_jump},
     )
@@ -176,9 +174,9 @@ def _upward(view: RunView, change: _Change, hot: tuple[int, int], last: int) -> 
         outcome=outcome,
         explained_by=explained, rank=rank,
         evidence=(
-            f"loss x {np.exp(change.final):.3g} against {view.members} runs of the same config, z {change.z:.1f}",
-            f"x {np.exp(change.jump):.3g} within a few rows of step {change.step}" if change.is_step
-            else f"builds up gradually from about step {start}",
+            _against(view, change),
+            phrase("loss.at_once", factor=np.exp(change.jump), step=change.step) if change.is_step
+            else phrase("loss.gradual", step=start),
         ),
         measures={
             "jump": change.jump, "final": change.final, "rise": change.rise, "norm_jump": change.norm_jump,
@@ -219,8 +217,10 @@ def _downward(view: RunView, change: _Change) -> Form:
     return Form(
         kind=kind, role=Role.LOSS, start=change.step, detected=change.detected, peak=change.step, z=change.z,
         p=view.p_level(Role.LOSS, change.z), outcome=Outcome.ONGOING, explained_by=explained, rank=rank,
-        evidence=(
-            f"loss x {np.exp(change.final):.3g} against {view.members} runs of the same config, z {change.z:.1f}",
-        ),
+        evidence=(_against(view, change),),
         measures={"jump": change.jump, "final": change.final, "norm_jump": change.norm_jump},
     )
+
+
+def _against(view: RunView, change: _Change) -> Phrase:
+    return phrase("level.against", role=Role.LOSS, factor=np.exp(change.final), members=view.members, z=change.z)

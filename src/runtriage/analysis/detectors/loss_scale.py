@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from runtriage.analysis.form import Form, RunView
 from runtriage.analysis.order_stats import median
+from runtriage.model.phrase import phrase
 from runtriage.model.series import PreparedRun
 from runtriage.model.vocab import FindingKind, Outcome, Role
 
@@ -57,10 +58,7 @@ def detect(view: RunView) -> list[Form]:
             detected=int(at[min(first + limit - 1, at.size - 1)]),
             peak=int(at[ends[first] - 1]), z=float(count), p=1e-4, outcome=Outcome.ONGOING, rank=2,
             evidence=(
-                (
-                    f"the loss scale of {before:g} is halved {count} times within {window:.0f} steps; "
-                    f"the cohort's busiest such stretch has {max(members, default=0)}"
-                ),
+                phrase("scale.halved", before=before, count=count, window=window, most=max(members, default=0)),
             ),
             measures={"halvings": float(count)},
         )

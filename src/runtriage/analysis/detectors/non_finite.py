@@ -6,6 +6,7 @@ import numpy as np
 
 from runtriage.analysis.form import LAST_RESORT, Form, RunView
 from runtriage.analysis.order_stats import median, runs_true
+from runtriage.model.phrase import phrase
 from runtriage.model.vocab import FindingKind, Outcome, Role
 
 _FEW = 5
@@ -33,9 +34,9 @@ def detect(view: RunView) -> list[Form]:
                 continue
             if role == Role.GRAD_NORM and (a == 0 or (b - a) < enough):
                 continue
-            evidence = [f"{b - a} of {n} rows of {role} are not finite"]
+            evidence = [phrase("nan.rows", count=b - a, rows=n, role=role)]
             if series.masked:
-                evidence.append(f"{series.masked} of them were logged as 0.0 beside a grad norm that is not finite")
+                evidence.append(phrase("nan.masked", count=series.masked))
             return [
                 Form(
                     kind=FindingKind.NON_FINITE, role=role, start=int(series.step[a]), detected=int(series.step[a]),
@@ -62,7 +63,7 @@ def _passing(view: RunView) -> list[Form]:
             kind=FindingKind.NON_FINITE, role=Role.LOSS, start=first, detected=first, peak=first,
             end=int(series.step[min(int(bad[-1]) + 1, series.step.size - 1)]), z=float("inf"), p=1.0,
             outcome=Outcome.RECOVERED, rank=LAST_RESORT, mild=True,
-            evidence=(f"{bad.size} of {series.value.size} rows of the loss are not finite",),
+            evidence=(phrase("nan.passing", count=bad.size, rows=series.value.size),),
             measures={
                 "first_row": float(bad[0] == 0), "rise_before": _rise(view, Role.LOSS, int(bad[0])), "lasts": 0.0,
             },

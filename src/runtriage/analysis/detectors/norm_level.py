@@ -10,6 +10,7 @@ from runtriage.analysis.context import attention_rise, lr_ratio
 from runtriage.analysis.form import DRIFT_RANK, Form, RunView, rows_against_centre
 from runtriage.analysis.locate import episode, locate, middle, ramp_start
 from runtriage.analysis.order_stats import moving_mean, runs_true
+from runtriage.model.phrase import phrase
 from runtriage.model.vocab import FindingKind, Outcome, Role
 
 _PERSIST = 3
@@ -43,7 +44,7 @@ def _slow_start(view: RunView, form: Form) -> Form | None:
     lag = middle(r, view.axis.bins // 2, view.axis.bins)
     return dataclasses.replace(
         form, kind=FindingKind.PLATEAU, role=Role.LOSS, rank=16,
-        evidence=(*form.evidence, f"the loss lags: x {np.exp(lag):.3g} of the cohort's over the second half"),
+        evidence=(*form.evidence, phrase("norm.lag", factor=np.exp(lag))),
         measures={**form.measures, "lr_ratio": lr_ratio(view), "final": lag},
     )
 
@@ -69,7 +70,7 @@ def _vanishing(view: RunView) -> Form | None:
             kind=FindingKind.VANISHING_GRADIENT, role=Role.GRAD_NORM, start=start, detected=int(view.axis.edges[a]),
             peak=int(view.axis.mid[a + int(np.nanargmin(r[a:b]))]), z=z, p=view.p_level(Role.GRAD_NORM, z),
             outcome=Outcome.ONGOING, rank=11,
-            evidence=(f"grad norm x {np.exp(np.nanmedian(r[a:b])):.2g} of the cohort's for {b - a} of {bins} bins",),
+            evidence=(phrase("norm.vanished", factor=np.exp(np.nanmedian(r[a:b])), count=b - a, bins=bins),),
             measures={"depth": float(np.nanmin(r[a:b])), "from_start": float(a <= 2), "loss_up": float(loss_up)},
         )
     return None
@@ -107,7 +108,7 @@ def _moved(view: RunView, role: str) -> Form | None:
     return Form(
         kind=kind, role=role, start=start, detected=max(start, int(edges[a])), peak=int(view.axis.mid[a]), z=extreme,
         p=view.p_level(role, extreme), outcome=outcome, rank=rank,
-        evidence=(f"{role} x {np.exp(late):.3g} against {view.members} runs of the same config, z {extreme:.1f}",),
+        evidence=(phrase("level.against", role=role, factor=np.exp(late), members=view.members, z=extreme),),
         measures={"jump": jump, "late": late, "from_start": float(a <= 2), "attention": attention_rise(view, a)},
     )
 

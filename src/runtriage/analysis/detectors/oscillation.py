@@ -10,6 +10,7 @@ from runtriage.analysis.form import Form, RunView
 from runtriage.analysis.locate import middle
 from runtriage.analysis.order_stats import Array, median, moving_mean, runs_true
 from runtriage.analysis.sketch import NOISE
+from runtriage.model.phrase import phrase
 from runtriage.model.vocab import FindingKind, Outcome, Role
 
 _LARGER = 0.6
@@ -49,12 +50,7 @@ def detect(view: RunView) -> list[Form]:
                 peak=int(view.axis.mid[(a + b) // 2]), end=None if b >= view.axis.bins - 1 else int(view.axis.edges[b]),
                 z=_z(view, a, b), p=view.p_level(NOISE + Role.LOSS, _z(view, a, b)), rank=4,
                 outcome=Outcome.ONGOING if b >= view.axis.bins - 1 else Outcome.RECOVERED,
-                evidence=(
-                    (
-                        f"noise of the loss x {np.exp(larger):.2g}, {share:.0%} of it in one spectral line, "
-                        f"correlation of neighbouring rows {lag1:+.2f}"
-                    ),
-                ),
+                evidence=(phrase("swing", factor=np.exp(larger), share=share, lag1=lag1),),
                 measures={
                     "larger": larger, "share": share, "lag1": lag1,
                     "final": middle(view.r[Role.LOSS], a, b) if Role.LOSS in view.r else 0.0

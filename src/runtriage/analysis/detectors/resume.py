@@ -7,6 +7,7 @@ import numpy as np
 from runtriage.analysis.form import Form, RunView
 from runtriage.analysis.locate import middle
 from runtriage.analysis.order_stats import Array, median, moving_median
+from runtriage.model.phrase import Phrase, phrase
 from runtriage.model.series import PreparedRun, Series
 from runtriage.model.vocab import FindingKind, Outcome, Role
 
@@ -36,10 +37,7 @@ def _steps(view: RunView) -> Form | None:
     cadence = float(median(np.diff(loss.step))) if loss.step.size > 1 else 1.0
     if loss.duplicates <= 1 and len(loss.restarts) == 1 and cadence > 0 and loss.step.size < 20:
         return None
-    evidence = (
-        f"the step goes back {len(loss.restarts)} time(s), first to {loss.restarts[0]}; "
-        f"{loss.duplicates} steps were logged more than once and the last write was kept"
-    )
+    evidence = phrase("seam.steps", times=len(loss.restarts), step=loss.restarts[0], duplicates=loss.duplicates)
     return _form(Role.STEP, loss.restarts[0], float("inf"), evidence, {"restarts": float(len(loss.restarts))})
 
 
@@ -54,7 +52,7 @@ def _epochs(view: RunView) -> Form | None:
     step = int(epoch.step[back[0] + 1])
     return _form(
         Role.EPOCH, step, float("inf"),
-        f"the epoch counter goes back from {value[back[0]]:.4g} to {value[back[0] + 1]:.4g}",
+        phrase("seam.epoch", before=value[back[0]], after=value[back[0] + 1]),
         {"epoch_back": float(value[back[0]] - value[back[0] + 1])},
     )
 
@@ -87,9 +85,8 @@ def _began_anew(view: RunView) -> Form | None:
         if after - before > _ANEW * (initial - before) and after - later > 0.5 * fell > 0.1 and later - before > 0.1:
             return _form(
                 Role.LOSS, int(step[row + 1]), float("inf"),
-                (
-                    f"loss x {np.exp(value[row + 1] - before):.3g} in one row, back to where the run began "
-                    f"(x {np.exp(value[row + 1] - initial):.2g} of its initial value)"
+                phrase(
+                    "seam.anew", factor=np.exp(value[row + 1] - before), initial=np.exp(value[row + 1] - initial)
                 ),
                 {"began_anew": float(value[row + 1] - initial), "jump": float(value[row + 1] - before)},
             )
@@ -145,7 +142,7 @@ def _forgot(view: RunView) -> Form | None:
         if same_lr and same_norm and decays:
             return _form(
                 Role.UPDATE_RATIO, int(ratio.step[i + 1]), float(d[i] / max(sd[i], 1e-9)),
-                f"update ratio x {np.exp(d[i]):.2g} in one row at unchanged lr and norm, then decaying",
+                phrase("seam.updates", factor=np.exp(d[i])),
                 {"update_jump": float(d[i])},
             )
     return None
@@ -165,7 +162,7 @@ def _aligned(run: PreparedRun, role: str, to: Series, *, log: bool = True) -> Ar
     return np.where(series.step[at] == to.step, values[at], np.nan)
 
 
-def _form(role: str, step: int, z: float, evidence: str, measures: dict[str, float]) -> Form:
+def _form(role: str, step: int, z: float, evidence: Phrase, measures: dict[str, float]) -> Form:
     return Form(
         kind=FindingKind.RESUME_DISCONTINUITY, role=role, start=step, detected=step, peak=step, z=z, p=1e-6,
         outcome=Outcome.ONGOING, rank=1, evidence=(evidence,), measures=measures,

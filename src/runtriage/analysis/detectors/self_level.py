@@ -11,6 +11,7 @@ from runtriage.analysis.form import Form, RunView
 from runtriage.analysis.levels import level_shifts
 from runtriage.analysis.locate import middle
 from runtriage.analysis.order_stats import Array, median, moving_mean, moving_median, nan_median
+from runtriage.model.phrase import phrase
 from runtriage.model.vocab import Explanation, FindingKind, Outcome, Role
 
 _LEAST_JUMP = 0.05
@@ -58,7 +59,7 @@ def _shift(view: RunView) -> Form | None:
             kind=FindingKind.STEP_UP, role=Role.LOSS, start=step, detected=step, peak=step, z=float(shift.z),
             p=SELF_CHANCE,
             outcome=Outcome.ONGOING, rank=14, explained_by=_explained(view, step),
-            evidence=(f"loss x {np.exp(shift.jump):.3g} at step {step} and stays, {shift.z:.1f} of its own sd",),
+            evidence=(phrase("own.shift", factor=np.exp(shift.jump), step=step, z=shift.z),),
             measures={"jump": float(shift.jump), "final": float(shift.jump)},
         )
     return None
@@ -135,9 +136,8 @@ def _excursion(view: RunView, least: float) -> Form | None:
         outcome=outcome,
         rank=12, explained_by=_explained(view, start) or _every_epoch(view, step, level),
         evidence=(
-            (
-                f"loss x {np.exp(top):.3g} above its own minimum, {top / max(float(before[first]), 1e-3):.0f} "
-                f"of the noise before it; x {np.exp(stays):.3g} at the end"
+            phrase(
+                "own.rise", factor=np.exp(top), noises=top / max(float(before[first]), 1e-3), end=np.exp(stays)
             ),
         ),
         measures={"final": stays, "stays": stays, "rise": top, "jump": top if sharp else 0.0},
@@ -212,7 +212,7 @@ def _short(step: np.ndarray, value: np.ndarray) -> list[Form]:
             kind=FindingKind.LOSS_SPIKE if recovered else FindingKind.DIVERGENCE, role=Role.LOSS, start=int(step[k]),
             detected=int(step[k]), peak=int(step[k + int(np.argmax(excess[k:]))]), z=float("inf"), p=2 * SELF_CHANCE,
             outcome=Outcome.RECOVERED if recovered else Outcome.DIVERGED, rank=12,
-            evidence=(f"loss x {np.exp(excess[k:].max()):.3g} over its minimum in a history of {value.size} rows",),
+            evidence=(phrase("own.short", factor=np.exp(excess[k:].max()), rows=value.size),),
             measures={"stays": float(excess[-1]), "rise": float(excess[k:].max())},
         )
     ]

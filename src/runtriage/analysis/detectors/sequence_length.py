@@ -6,6 +6,7 @@ import numpy as np
 
 from runtriage.analysis.form import Form, RunView
 from runtriage.analysis.locate import middle
+from runtriage.model.phrase import phrase
 from runtriage.model.vocab import FindingKind, Outcome, Role
 
 _FACTOR = 0.2
@@ -35,7 +36,7 @@ def detect(view: RunView) -> list[Form]:
         Form(
             kind=FindingKind.STEP_DOWN if change < 0 else FindingKind.STEP_UP, role=Role.SEQ_LEN, start=int(step[row]),
             detected=int(step[row]), peak=int(step[row]), z=float("inf"), p=1e-4, outcome=Outcome.ONGOING, rank=5,
-            evidence=(f"the sequence length changes x {np.exp(change):.3g} at step {int(step[row])} and stays",),
+            evidence=(phrase("length.changes", factor=np.exp(change), step=int(step[row])),),
             measures={"length_change": change},
         )
     ]

@@ -10,6 +10,7 @@ from runtriage.analysis.excursions import JOINT, LEAD_BINS, WIDTHS, shared_steps
 from runtriage.analysis.form import LAST_RESORT, Form, RunView
 from runtriage.analysis.locate import middle
 from runtriage.analysis.order_stats import median
+from runtriage.model.phrase import phrase
 from runtriage.model.vocab import Explanation, FindingKind, Outcome, Role
 
 RISE: dict[str, float] = {Role.LOSS: 0.1, Role.GRAD_NORM: 0.9}
@@ -71,12 +72,11 @@ def _shared(view: RunView, role: str, kind: FindingKind) -> Form | None:
         end=int(step[min(top + 1, step.size - 1)]),
         z=float(z[top]), p=1.0, outcome=Outcome.RECOVERED, explained_by=Explanation.SHARED_BATCH, rank=30,
         evidence=(
-            f"{role} x {np.exp(e[top]):.3g} at step {int(step[top])}, {z[top]:.1f} local standard deviations",
-            (
-                f"{shared_steps(held, float(step[top]), 1.5 * cadence)} of {len(held)} siblings "
-                "have the same excursion at this step"
+            phrase("spike.rise", role=role, factor=np.exp(e[top]), step=int(step[top]), z=z[top]),
+            phrase(
+                "spike.shared", sharing=shared_steps(held, float(step[top]), 1.5 * cadence), holders=len(held)
             ),
-            f"shared excursions at steps {', '.join(map(str, places[:6]))}",
+            phrase("spike.places", steps=", ".join(map(str, places[:6]))),
         ),
         measures={"rise": float(e[top]), "recurs": float(len(places))},
     )
@@ -145,12 +145,12 @@ def _form(view: RunView, role: str, kind: FindingKind, row: int, z: float, p: fl
     holders = sum(bool(x.size) for x in view.events.get(role, []))
     shared = recovered and holders >= 1 and sharing >= max(1, (holders + 1) // 2)
     other = _other_z(view, role, float(step[first]), float(step[min(n - 1, peak + 8)]))
-    evidence = [f"{role} x {np.exp(rise):.3g} at step {int(step[peak])}, {z:.1f} local standard deviations"]
+    evidence = [phrase("spike.rise", role=role, factor=np.exp(rise), step=int(step[peak]), z=z)]
     if other is not None:
         name = Role.GRAD_NORM if role == Role.LOSS else Role.LOSS
-        evidence.append(f"{name} z {other:.1f} at the same place")
+        evidence.append(phrase("spike.other", other=name, z=other))
     if shared:
-        evidence.append(f"{sharing} of {holders} siblings have the same excursion at this step")
+        evidence.append(phrase("spike.shared", sharing=sharing, holders=holders))
     return Form(
         kind=kind, role=role, start=int(step[first]), detected=int(step[first]), peak=int(step[peak]), end=end, z=z,
         p=p,

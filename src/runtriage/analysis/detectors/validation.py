@@ -9,6 +9,7 @@ from runtriage.analysis.derived import VAL_GAP
 from runtriage.analysis.form import Form, RunView, rows_against_centre
 from runtriage.analysis.locate import episode, middle
 from runtriage.analysis.order_stats import Array, median
+from runtriage.model.phrase import phrase
 from runtriage.model.vocab import Explanation, FindingKind, Outcome, Role
 
 _PERSIST = 3
@@ -44,11 +45,8 @@ def detect(view: RunView) -> list[Form]:
             kind=FindingKind.OVERFIT, role=Role.VAL_LOSS, start=start, detected=start, peak=int(view.axis.mid[a]),
             z=extreme, p=view.p_level(VAL_GAP, extreme), outcome=Outcome.ONGOING, rank=5,
             evidence=(
-                f"validation over training x {np.exp(np.nanmax(gap[a:])):.3g} against the cohort's, z {extreme:.1f}",
-                (
-                    f"training x {np.exp(middle(train, a, last)):.3g}, "
-                    f"validation x {np.exp(_ending(val, late)):.3g} of the cohort's"
-                ),
+                phrase("val.gap", factor=np.exp(np.nanmax(gap[a:])), z=extreme),
+                phrase("val.both", train=np.exp(middle(train, a, last)), val=np.exp(_ending(val, late))),
             ),
             measures={"gap": float(np.nanmax(gap[a:])), "from_start": float(b <= 2), "train": middle(train, a, last)},
         )
@@ -104,11 +102,6 @@ def _switch(view: RunView) -> Form | None:
         p=view.p_level(Role.VAL_LOSS, float(np.nanmax(np.abs(np.nan_to_num(view.z[Role.VAL_LOSS]))))),
         outcome=Outcome.ONGOING, rank=5,
         explained_by=Explanation.DATA_SWITCH if data_switch_near(view, start) else None,
-        evidence=(
-            (
-                f"validation leaves the cohort by x {np.exp(jump):.3g} in one step "
-                f"while training goes x {np.exp(train):.3g} below it"
-            ),
-        ),
+        evidence=(phrase("val.leaves", factor=np.exp(jump), train=np.exp(train)),),
         measures={"val_jump": jump, "final": train},
     )

@@ -8,6 +8,7 @@ from runtriage.analysis.form import Form, RunView
 from runtriage.analysis.locate import middle
 from runtriage.analysis.order_stats import Array
 from runtriage.analysis.schedule import phases
+from runtriage.model.phrase import phrase
 from runtriage.model.vocab import FindingKind, Outcome, Role
 
 _LEAST = 0.08
@@ -41,9 +42,7 @@ def detect(view: RunView) -> list[Form]:
             peak=int(view.axis.mid[hot[int(np.argmax(own[hot]))]]),
             z=peak_z, p=view.p_level(Role.LOSS, peak_z),
             outcome=Outcome.RECOVERED if abs(middle(view.z[Role.LOSS], bins, view.axis.bins)) < _Z else Outcome.ONGOING,
-            rank=4, evidence=(
-                f"loss x {np.exp(rise):.3g} above its own minimum while the lr warms up; the cohort's keeps falling",
-            ),
+            rank=4, evidence=(phrase("warm.rise", factor=np.exp(rise)),),
             measures={"rise": rise, "from_start": 1.0},
         )
     ]
