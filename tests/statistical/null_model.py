@@ -7,6 +7,7 @@ share the law up to a run-to-run spread. Four kinds of noise, four spreads, four
 
 from __future__ import annotations
 
+import dataclasses
 import sys
 
 import numpy as np
@@ -63,6 +64,35 @@ def healthy_histories(rng: np.random.Generator, size: int, kind: str, spread: fl
         )
         for i, curves in enumerate(healthy_curves(rng, size, kind, spread, n))
     ]
+
+
+def full_logs(rng: np.random.Generator, runs: list[RunHistory]) -> list[RunHistory]:
+    """Add what a thorough script logs besides: validation, parameter norm, update ratio and the norms of six layers."""
+    n = runs[0].tracks[Role.LOSS].step.size
+    every, knots, x = max(1, n // 40), np.linspace(0, n - 1, 8), np.arange(n)
+    floor, gap, shares = rng.uniform(0.002, 0.02), rng.uniform(0.02, 0.2), rng.uniform(-1.5, 1.5, 6)
+    out = []
+    for run in runs:
+        loss, norm = run.tracks[Role.LOSS], run.tracks[Role.GRAD_NORM]
+        smooth = np.convolve(np.pad(loss.value, every, mode="edge"), np.ones(2 * every + 1) / (2 * every + 1), "valid")
+        rows = x[every - 1 :: every]
+        more = {
+            "val_loss": smooth[rows] * np.exp(gap * rows / n + floor * rng.standard_normal(rows.size)),
+            "param_norm": 40 * np.exp(floor * rng.standard_normal()) * (1 + np.sqrt(x / n)),
+            "update_ratio": 1e-3 * np.exp(0.1 * _wander(rng, knots, x) + 0.05 * rng.standard_normal(n)),
+        } | {
+            f"grad_norm/layer.{i}": norm.value * np.exp(share + 0.1 * _wander(rng, knots, x) + 0.1 * _ar1(rng, n, 0.25))
+            for i, share in enumerate(shares)
+        }
+        tracks = {
+            name: Track(step=rows if value.size == rows.size else x, value=value) for name, value in more.items()
+        }
+        out.append(dataclasses.replace(run, tracks={**run.tracks, **tracks}))
+    return out
+
+
+def _wander(rng: np.random.Generator, knots: Array, x: NDArray[np.int64]) -> Array:
+    return np.asarray(np.interp(x, knots, rng.standard_normal(knots.size)))
 
 
 def departure_sizes(members: int, cohorts: int, seed: int) -> tuple[Array, Array]:

@@ -7,14 +7,14 @@ from functools import lru_cache
 
 import numpy as np
 
-from runtriage.analysis.derived import MOVE
+from runtriage.analysis.derived import MOVE, VAL_GAP
 from runtriage.analysis.null_table import CHANCES, LEVEL_Z, NOISE_Z
 from runtriage.analysis.order_stats import Array
 from runtriage.model.vocab import Role
 
 _FAR_Z, _FAR_P = 40.0, 1e-9
-_MAIN = (Role.LOSS, Role.GRAD_NORM, MOVE)
-_MAIN_SHARE = 0.6
+_MAIN = (Role.LOSS, Role.GRAD_NORM, MOVE, VAL_GAP)
+_MAIN_SHARE, _REST_SHARE = 0.1, 0.4
 _UNTESTED = (Role.GRAD_NORM_CLIPPED, Role.LAYER_GRAD_NORM, Role.ATTENTION_LOGIT, Role.SEQ_LEN)
 
 
@@ -63,14 +63,13 @@ def level_limit(members: int, chance: float, *, noise: bool = False) -> float:
 
 
 def shares(roles: Iterable[str]) -> dict[str, float]:
-    """Divide the chance of a false alarm over the compared roles; they sum to one.
+    """Divide the false-alarm budget over the compared roles.
 
-    Loss, its moves and grad norm have a fifth each, whatever else is logged: a log of forty layers must not blind us to
-    the loss.
+    Loss, its moves, grad norm and validation against training have a tenth of the budget each, whatever else is logged:
+    a log of forty layers must not blind us to the loss. The others divide four tenths, none more than a tenth. What is
+    left is for spikes. Roles that move together make the whole cost less than the sum: healthy cohorts with full logs
+    alarm at a third of the budget (``tests/statistical/test_null.py``).
     """
     names = [r for r in roles if not r.startswith(_UNTESTED)]
-    main = [r for r in names if r in _MAIN]
     rest = [r for r in names if r not in _MAIN]
-    out = dict.fromkeys(main, (1.0 if not rest else _MAIN_SHARE) / max(len(main), 1))
-    out.update(dict.fromkeys(rest, (1.0 if not main else 1.0 - _MAIN_SHARE) / max(len(rest), 1)))
-    return out
+    return {r: _MAIN_SHARE if r in _MAIN else min(_MAIN_SHARE, _REST_SHARE / len(rest)) for r in names}

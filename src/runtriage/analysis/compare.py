@@ -66,7 +66,7 @@ FLOOR: dict[str, float] = {
 
 _DEFAULT_FLOOR = 0.1
 _ROUNDS = 3
-_LEVEL_SHARE, _SPIKE_SHARE = 0.5, 0.4
+_SPIKE_SHARE = 0.4
 _LEAST_TRUSTED = 0.25
 _LEAST_COHORT = 3
 
@@ -186,15 +186,14 @@ class _Beside:
         z, r, centre, sd = ({}, {}, {}, {}) if moved is None else (
             _by_role(values[i], self.roles) for values in (moved.z, moved.r, moved.centre, moved.sd)
         )
-        chance = _LEVEL_SHARE * self.budget
         share = shares(z)
         lr = run.by_role.get(Role.LR)
         memory = self.table.memory.setdefault(run.info.id, {})
         return RunView(
             run=run, axis=self.axis, sketch=sketched, own=own, raw=raw, paired=self.paired[i],
             z=z, r=r, centre=centre, sd=sd, members=count if has else 0,
-            limits={k: level_limit(count, chance * s, noise=k.startswith(NOISE)) for k, s in share.items()},
-            share={k: _LEVEL_SHARE * s for k, s in share.items()},
+            limits={k: level_limit(count, s * self.budget, noise=k.startswith(NOISE)) for k, s in share.items()},
+            share=share,
             level_p=level_curve(count), noise_p=level_curve(count, noise=True),
             tails=self._tails(own, others if has else []),
             spike_budget=_SPIKE_SHARE * self.budget,

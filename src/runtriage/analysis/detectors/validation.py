@@ -75,7 +75,7 @@ def _switch(view: RunView) -> Form | None:
     val = view.run.by_role.get(Role.VAL_LOSS)
     if val is None or Role.VAL_LOSS not in view.z:
         return None
-    if not (np.abs(view.z[Role.VAL_LOSS]) > view.limit(Role.VAL_LOSS)).any():
+    if not any((np.abs(view.z[role]) > view.limit(role)).any() for role in (Role.VAL_LOSS, VAL_GAP)):
         return None
     good = np.isfinite(val.value) & (val.value > 0)
     step, centre = val.step[good].astype(float), view.centre[Role.VAL_LOSS]
