@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from runtriage import __version__
+from runtriage.analysis.chance import run_chance
 from runtriage.analysis.cohorts import fingerprint
 from runtriage.analysis.compare import Compared, compare, to_members
 from runtriage.analysis.diagnose import diagnose
@@ -172,10 +173,9 @@ def _triage(run: PreparedRun, compared: Compared, baseline: Baseline | None, nam
             else text("formed.learned" if baseline is not None else "formed.siblings", lang)
         ),
     )
-    telling = [f.p for f in forms if f.explained_by is None]
     report = Report(
         run=_summary(run.info), verdict=verdict, reason=_sentence(reason(forms, view.members), lang),
-        p_false_alarm=float(min(telling)) if telling else 1.0, baseline=use, phases=view.phases, findings=findings,
+        p_false_alarm=run_chance(view, forms), baseline=use, phases=view.phases, findings=findings,
         missing=run.notes, series={s.metric: role for role, s in run.by_role.items()}, tool=Tool(version=__version__),
     )
     return Triage(report=report, curves=_curves(run, compared))

@@ -1,7 +1,7 @@
 """Healthy cohorts drawn from a model of training curves, and how large level departures get in them.
 
-Run ``python -m tests.statistical.null_model`` to print the tables of :mod:`runtriage.analysis.null_table` anew (half a
-minute). Loss: power law with a floor, multiplicative noise. Grad norm: lognormal with a slow wander. Runs of a cohort
+Run ``python -m tests.statistical.null_model`` to print the tables of :mod:`runtriage.analysis.null_table` anew (two
+minutes). Loss: power law with a floor, multiplicative noise. Grad norm: lognormal with a slow wander. Runs of a cohort
 share the law up to a run-to-run spread. Four kinds of noise, four spreads, four lengths, mixed evenly.
 """
 
@@ -14,9 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.signal import lfilter
 
-from runtriage.analysis.compare import FLOOR
+from runtriage.analysis.chance import rarity
+from runtriage.analysis.compare import FLOOR, compare
 from runtriage.analysis.departure import departures
-from runtriage.analysis.null_table import CHANCES
+from runtriage.analysis.null_table import CHANCES, RARITY_CHANCES
+from runtriage.analysis.prepare import prepare
 from runtriage.analysis.sketch import NOISE, make_axis, sketch
 from runtriage.model.history import RunHistory, RunInfo, Track
 from runtriage.model.series import PreparedRun, Series
@@ -122,6 +124,18 @@ def departure_sizes(members: int, cohorts: int, seed: int) -> tuple[Array, Array
     return np.concatenate(levels), np.concatenate(noises)
 
 
+def rarities(cohorts: dict[int, int], seed: int) -> Array:
+    """Return how remarkable healthy runs are, in cohorts of the given sizes and numbers, lean and full logs in turn."""
+    found = []
+    for size, count in cohorts.items():
+        rng = np.random.default_rng([seed, size])
+        for i in range(count):
+            runs = healthy_histories(rng, size, KINDS[i % 4], SPREADS[i // 4 % 4], int(rng.choice(LENGTHS)))
+            prepared = [prepare(run) for run in (full_logs(rng, runs) if i // 16 % 2 else runs)]
+            found += [rarity(c.view, c.forms) for c in compare(prepared, None, 0.01)]
+    return np.array(found)
+
+
 def _three_in_a_row(z: Array) -> Array:
     out = np.zeros(z.shape[:-1])
     for sign in (1, -1):
@@ -135,7 +149,7 @@ def _ar1(rng: np.random.Generator, n: int, phi: float) -> Array:
 
 
 def main() -> None:
-    """Print both tables."""
+    """Print the tables."""
     cohorts = {2: 1600, 3: 1200, 5: 800, 10: 480, 30: 160}
     sizes = {m: departure_sizes(m, c, seed=1) for m, c in cohorts.items()}
     lines = []
@@ -145,6 +159,8 @@ def main() -> None:
             limits = ", ".join(f"{np.quantile(pair[which], 1 - p):.2f}" for p in CHANCES)
             lines.append(f"    {m}: ({limits}),")
         lines.append("}")
+    quantiles = np.quantile(rarities({3: 480, 5: 288, 10: 144, 30: 48}, seed=2), RARITY_CHANCES)
+    lines.append(f"RARITY: tuple[float, ...] = ({', '.join(f'{q:.3g}' for q in quantiles)})")
     sys.stdout.write("\n".join(lines) + "\n")
 
 

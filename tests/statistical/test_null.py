@@ -16,7 +16,7 @@ from scipy.stats import binom
 
 from runtriage import pipeline
 from runtriage.model.vocab import Level
-from tests.statistical.null_model import KINDS, LENGTHS, SPREADS, healthy_histories
+from tests.statistical.null_model import KINDS, LENGTHS, SPREADS, full_logs, healthy_histories
 
 pytestmark = pytest.mark.statistical
 
@@ -105,6 +105,31 @@ def test_the_stated_chance_is_honest(size: int, chance: float) -> None:
     tally = together(tallies(size))
     below = sum(c <= chance for c in tally.chances)
     assert below <= tally.bound(chance), f"{below} of {tally.runs} at or below {chance}"
+
+
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("size", [size for size in COHORTS if size > 1])
+@pytest.mark.parametrize("chance", HONEST[1:])
+def test_the_stated_chance_is_graded(size: int, chance: float) -> None:
+    """Of healthy runs of a cohort, at least half of p are reported with a chance of p or less: it is no mere bound."""
+    tally = together(tallies(size))
+    below = sum(c <= chance for c in tally.chances)
+    assert below >= binom.ppf(1 - CONFIDENCE, tally.runs, chance / 2), f"{below} of {tally.runs} at or below {chance}"
+
+
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize(("size", "cohorts"), [(3, 96), (5, 64), (10, 32)])
+def test_full_logs_alarm_no_more_often_than_budgeted(size: int, cohorts: int) -> None:
+    """Layers, validation, parameter norms and update ratios beside the loss do not add false alarms of their own."""
+    rng = np.random.default_rng([21, size])
+    tally = Tally()
+    for i in range(cohorts):
+        kind, spread = KINDS[i % len(KINDS)], SPREADS[i // len(KINDS) % len(SPREADS)]
+        runs = full_logs(rng, healthy_histories(rng, size, kind, spread, int(rng.choice(LENGTHS))))
+        verdicts = [triage.report.verdict for triage in pipeline.triage_cohort(runs)]
+        tally.runs += len(verdicts)
+        tally.alarms += sum(verdict in {Level.SUSPICIOUS, Level.BROKEN} for verdict in verdicts)
+    assert tally.alarms <= tally.bound(NOMINAL), f"{tally.alarms} of {tally.runs}"
 
 
 def table(seed: int = 20) -> str:

@@ -13,6 +13,9 @@ from runtriage.analysis.order_stats import Array
 from runtriage.model.vocab import Role
 
 _FAR_Z, _FAR_P = 40.0, 1e-9
+SPIKE_SHARE = 0.4
+"""Share of the false-alarm budget for spikes of one role; rises too small to matter make it cost less."""
+
 _MAIN = (Role.LOSS, Role.GRAD_NORM, MOVE, VAL_GAP)
 _MAIN_SHARE, _REST_SHARE = 0.1, 0.4
 _UNTESTED = (Role.GRAD_NORM_CLIPPED, Role.LAYER_GRAD_NORM, Role.ATTENTION_LOGIT, Role.SEQ_LEN)

@@ -14,7 +14,7 @@ from typing import cast
 import numpy as np
 from numpy.typing import NDArray
 
-from runtriage.analysis.calibrate import level_curve, level_limit, shares
+from runtriage.analysis.calibrate import SPIKE_SHARE, level_curve, level_limit, shares
 from runtriage.analysis.context import data_switches
 from runtriage.analysis.departure import Departures, departures
 from runtriage.analysis.derived import CLIP_TOP, CLIPPED_SHARE, MOVE, VAL_GAP
@@ -66,7 +66,6 @@ FLOOR: dict[str, float] = {
 
 _DEFAULT_FLOOR = 0.1
 _ROUNDS = 3
-_SPIKE_SHARE = 0.4
 _LEAST_TRUSTED = 0.25
 _LEAST_COHORT = 3
 
@@ -196,7 +195,7 @@ class _Beside:
             share=share,
             level_p=level_curve(count), noise_p=level_curve(count, noise=True),
             tails=self._tails(own, others if has else []),
-            spike_budget=_SPIKE_SHARE * self.budget,
+            spike_budget=SPIKE_SHARE * self.budget,
             events={
                 role: [self.table.events[j].get(role, np.empty(0, np.int64)) for j in others]
                 for role in (*NOISE_FLOOR, loss_scale.HALVINGS)

@@ -90,8 +90,12 @@ class RunView:
 
     def p_level(self, role: str, z: float) -> float:
         """Chance that a healthy run passes ``z`` for three bins in this role, or as rare a size in any other."""
+        return min(1.0, self.expected(role, z))
+
+    def expected(self, role: str, z: float) -> float:
+        """Chance that a healthy run passes ``z`` for three bins in this role, over the role's share of the budget."""
         grid, p = self.noise_p if role.startswith(NOISE) else self.level_p
-        return float(min(1.0, np.exp(np.interp(abs(z), grid, np.log(p))) / max(self.share.get(role, 1.0), 1e-6)))
+        return float(np.exp(np.interp(abs(z), grid, np.log(p))) / max(self.share.get(role, 1.0), 1e-6))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

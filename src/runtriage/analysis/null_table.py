@@ -26,3 +26,9 @@ NOISE_Z: dict[int, tuple[float, ...]] = {
     30: (1.50, 1.84, 2.04, 2.21, 2.44, 2.58, 2.70, 2.79, 2.92),
 }
 """Of the size of the noise itself."""
+
+RARITY_CHANCES: tuple[float, ...] = (0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 1.0)
+"""Chances of a healthy run, rising."""
+
+RARITY: tuple[float, ...] = (0.00392, 0.0124, 0.023, 0.0484, 0.119, 0.25, 0.533, 0.819, 1.44, 2.25, 2.5)
+"""Of :func:`runtriage.analysis.chance.rarity`: the value that a healthy run of a cohort falls short of, by chance."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 
 import numpy as np
+from numpy.typing import NDArray
 
 from runtriage.analysis.excursions import JOINT, LEAD_BINS, WIDTHS, shared_steps
 from runtriage.analysis.form import LAST_RESORT, Form, RunView
@@ -82,32 +83,59 @@ def _shared(view: RunView, role: str, kind: FindingKind) -> Form | None:
     )
 
 
-def _first(view: RunView, role: str, lone_index: float) -> tuple[int, float, float] | None:
-    """Row, z and p of the first excursion of a role beyond the budget, in any of its channels."""
-    channels = [f"{role}/{w}" for w in WIDTHS] + ([JOINT] if role == Role.LOSS else [])
-    channels = [c for c in channels if c in view.own.z and c in view.tails]
-    if not channels or role not in view.own.residual:
-        return None
-    budget = view.spike_budget / len(channels)
-    heaviest = {c: np.inf if c.endswith(f"/{WIDTHS[-1]}") else lone_index for c in channels}
-    telling = [
-        c for c in channels
-        if view.tails[c].p_run(float(view.own.z[c].max(initial=0.0)), heaviest[c]) <= budget
+def rarest(view: RunView, role: str) -> float:
+    """Chance that a healthy run holds as rare an excursion of a role, in any of its channels."""
+    channels = _channels(view, role)
+    usable = _usable(view, role) if channels else np.zeros(0, dtype=bool)
+    if not usable.any():
+        return 1.0
+    chances = [
+        view.tails[c].p_run(float(view.own.z[c][usable].max()), _heaviest(c, LONE_INDEX)) for c in channels
     ]
-    if not telling:
-        return None
-    e = view.own.residual[role]
-    step = view.own.step[f"{role}/1"]
+    return min(1.0, min(chances) * len(channels))
+
+
+def _channels(view: RunView, role: str) -> list[str]:
+    if role not in view.own.residual:
+        return []
+    names = [f"{role}/{w}" for w in WIDTHS] + ([JOINT] if role == Role.LOSS else [])
+    return [c for c in names if c in view.own.z and c in view.tails]
+
+
+def _heaviest(channel: str, lone_index: float) -> float:
+    """Heaviest tail index that is believed: a stretch of rows is no lone batch."""
+    return np.inf if channel.endswith(f"/{WIDTHS[-1]}") else lone_index
+
+
+def _usable(view: RunView, role: str) -> NDArray[np.bool_]:
+    """Rows behind the start that rise by more than is worth a word."""
+    e, step = view.own.residual[role], view.own.step[f"{role}/1"]
     lead = max(5, int(np.searchsorted(step, view.axis.edges[min(LEAD_BINS, view.axis.bins)])))
     usable = np.zeros(e.size, dtype=bool)
     usable[lead:] = e[lead:] > RISE[role]
+    return usable
+
+
+def _first(view: RunView, role: str, lone_index: float) -> tuple[int, float, float] | None:
+    """Row, z and p of the first excursion of a role beyond the budget, in any of its channels."""
+    channels = _channels(view, role)
+    if not channels:
+        return None
+    budget = view.spike_budget / len(channels)
+    telling = [
+        c for c in channels
+        if view.tails[c].p_run(float(view.own.z[c].max(initial=0.0)), _heaviest(c, lone_index)) <= budget
+    ]
+    if not telling:
+        return None
+    usable = _usable(view, role)
     if not usable.any():
         return None
     rows: list[tuple[int, float, float]] = []
     for channel in telling:
         z, tail = view.own.z[channel], view.tails[channel]
         for i in np.flatnonzero(usable & (z > tail.anchor)):
-            p = tail.p_run(float(z[i]), heaviest[channel])
+            p = tail.p_run(float(z[i]), _heaviest(channel, lone_index))
             if p <= budget:
                 rows.append((int(i), float(z[i]), p * len(channels)))
                 break
