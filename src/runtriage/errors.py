@@ -66,6 +66,12 @@ class AccessRefusedError(SourceError):
     """The source answered that these credentials may not do this (401, 403)."""
 
 
+class ClusterError(RuntriageError):
+    """The cluster that was to do the work cannot be reached or used."""
+
+    exit_code: ClassVar[int] = 3
+
+
 class RunReadError(RuntriageError):
     """One run could not be read; the other runs of a sweep go on."""
 

@@ -15,7 +15,7 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 MODULE_OF = {"pyyaml": "yaml", "mlflow-skinny": "mlflow", "psycopg": "psycopg", "wandb-workspaces": "wandb_workspaces"}
 COMES_WITH = {"urllib3": "requests", "click": "typer"}  # part of the other's public interface
 # Extras whose rooms are not built yet.
-DECLARED_FOR_LATER = {"distributed", "wandb", "wandb_workspaces"}
+DECLARED_FOR_LATER = {"wandb", "wandb_workspaces"}
 RUN_NOT_IMPORTED = {"mlflow", "psycopg"}  # the demo starts one as a program; SQLAlchemy loads the other by its name
 
 

@@ -20,13 +20,6 @@ class Threshold(StrEnum):
     BROKEN = "broken"
 
 
-class Where(StrEnum):
-    """Where cohorts are analysed."""
-
-    SERIAL = "serial"
-    PROCESSES = "processes"
-
-
 SourceArg = Annotated[
     str,
     typer.Argument(
@@ -63,7 +56,13 @@ LimitOpt = Annotated[
 ]
 OnlyOpt = Annotated[RunState | None, typer.Option(help="Only runs in this state.")]
 ReadersOpt = Annotated[int | None, typer.Option(min=1, metavar="N", help="Runs read at the same time.")]
-ExecutorOpt = Annotated[Where | None, typer.Option(help="Where cohorts are analysed.")]
+ExecutorOpt = Annotated[
+    str | None,
+    typer.Option(
+        metavar="WHERE",
+        help="Where cohorts are judged: serial, processes, dask (workers of its own) or dask:ADDRESS of a scheduler.",
+    ),
+]
 BudgetOpt = Annotated[
     float | None, typer.Option(metavar="CHANCE", help="Chance that a healthy run is flagged (default 0.01).")
 ]

@@ -48,7 +48,7 @@ def sweep(
         "sweep.write": [kind.strip() for kind in write.split(",") if kind.strip()] if write is not None else None,
         "sweep.fail_on": fail_on and fail_on.value,
         "sweep.readers": readers,
-        "sweep.executor": executor and executor.value,
+        "sweep.executor": executor,
         "analysis.false_alarm_budget": budget,
     }
     ask = Ask(

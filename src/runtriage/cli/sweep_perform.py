@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from runtriage.cli import door
 from runtriage.cli.console import progress
+from runtriage.cli.sweep_where import executor, outcomes_of
 from runtriage.model.baseline import BaselineSet
 from runtriage.model.curve import Triage
 from runtriage.model.history import RunInfo
@@ -16,9 +17,7 @@ from runtriage.model.vocab import RunState
 from runtriage.pipeline import Params
 from runtriage.settings import Settings
 from runtriage.settings.schema import MARK_KINDS
-from runtriage.sweep.executors import Executor, ProcessExecutor, SerialExecutor
 from runtriage.sweep.outcome import Outcome, Tally
-from runtriage.sweep.run import sweep
 from runtriage.sweep.select import Selection, choose, group
 from runtriage.trackers.base import HistorySource
 
@@ -63,7 +62,7 @@ def perform(ask: Ask, settings: Settings) -> Swept:
     tally = Tally()
     outcomes: list[Outcome] = []
     keep_curves = ask.html is not None
-    with door.opened(ask.source) as source, closing(_executor(settings)) as analysis:
+    with door.opened(ask.source) as source, closing(executor(ask.source, settings)) as analysis:
         writer = _writer(source, kinds, dry=ask.dry_run) if kinds else None
         with progress("listing", None) as bar:
             groups = group(choose(bar.over(source.list_runs()), selection), params.ignore_keys)
@@ -74,9 +73,9 @@ def perform(ask: Ask, settings: Settings) -> Swept:
             outcomes += kept
         total = sum(map(len, groups))
         with progress("judging", total) as bar:
-            results = sweep(
-                source, groups, analysis=analysis, params=params, baselines=baselines, writer=writer,
-                readers=settings.sweep.readers,
+            results = outcomes_of(
+                groups, source, analysis, settings=settings, baselines=baselines, writer=writer,
+                curves=keep_curves, address=ask.source,
             )
             for outcome in bar.over(results):
                 tally.add(outcome)
@@ -113,10 +112,6 @@ def _writer(source: HistorySource, kinds: frozenset[str], *, dry: bool) -> Write
     target = door.markable(source)
     against = getattr(source, "files_note", None) if PANEL in kinds else None
     return Writer(target=target, what=kinds, dry=dry, without_files=against() if against is not None else None)
-
-
-def _executor(settings: Settings) -> Executor:
-    return ProcessExecutor(settings.sweep.workers) if settings.sweep.executor == "processes" else SerialExecutor()
 
 
 def _light(outcome: Outcome) -> Outcome:

@@ -14,7 +14,7 @@ Count = Annotated[int, msgspec.Meta(ge=1, le=256)]
 MARK_KINDS: tuple[str, ...] = ("tags", "panel", "view")
 """What can be written back: tags of a run, its note block and panel files, and the saved view of the experiment."""
 
-EXECUTORS: tuple[str, ...] = ("serial", "processes")
+EXECUTORS: tuple[str, ...] = ("serial", "processes", "dask")
 
 
 class AnalysisSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -45,11 +45,11 @@ class SweepSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     fail_on
         Verdict from which the exit code is 1; None for never.
     executor
-        Where cohorts are analysed: one of :data:`EXECUTORS`.
+        Where cohorts are analysed: one of :data:`EXECUTORS`, or ``dask:`` and the address of a scheduler or a file.
     readers
-        Runs read at the same time.
+        Runs read at the same time, over all workers.
     workers
-        Processes of the ``processes`` executor.
+        Processes of the ``processes`` executor, and of ``dask`` without an address.
     """
 
     write: tuple[str, ...] = ()

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
 from itertools import chain, islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from runtriage.model.baseline import BaselineSet
 from runtriage.model.history import RunHistory, RunInfo
@@ -17,6 +17,8 @@ from runtriage.trackers.base import HistorySource
 
 if TYPE_CHECKING:
     from runtriage.sweep.write import Writer
+
+J = TypeVar("J")
 
 
 def sweep(
@@ -56,9 +58,31 @@ def sweep(
         reads = threads.map(Reader(source), chain.from_iterable(groups))
         cohorts = _regroup(reads, groups)
         judged = analysis.map(Judge(baselines=baselines, params=params), cohorts)
-        for infos, outcomes in zip(groups, judged, strict=True):
-            for info, outcome in zip(infos, outcomes, strict=True):
-                yield writer.run(info, outcome) if writer is not None else outcome
+        yield from _written(groups, judged, writer)
+
+
+def sweep_elsewhere(
+    jobs: Iterable[J],
+    groups: Sequence[Sequence[RunInfo]],
+    *,
+    executor: Executor,
+    do: Callable[[J], list[Outcome]],
+    writer: Writer | None = None,
+) -> Iterator[Outcome]:
+    """Have cohorts read and judged where the executor is, and write back from here; yield each outcome in order.
+
+    Parameters
+    ----------
+    jobs, groups
+        One job a cohort, and the runs of the cohorts.
+    executor
+        Where jobs are done.
+    do
+        Does a job; histories never come here.
+    writer
+        As :func:`sweep` takes it. There is no other: a job that is done twice writes nothing twice.
+    """
+    yield from _written(groups, executor.map(do, jobs), writer)
 
 
 def read_all(source: HistorySource, infos: Iterable[RunInfo], *, readers: int = 4) -> Iterator[Read]:
@@ -70,6 +94,14 @@ def read_all(source: HistorySource, infos: Iterable[RunInfo], *, readers: int = 
 def histories(reads: Iterable[Read]) -> list[RunHistory]:
     """Return the histories that could be read."""
     return [read.history for read in reads if read.history is not None]
+
+
+def _written(
+    groups: Sequence[Sequence[RunInfo]], judged: Iterable[list[Outcome]], writer: Writer | None
+) -> Iterator[Outcome]:
+    for infos, outcomes in zip(groups, judged, strict=True):
+        for info, outcome in zip(infos, outcomes, strict=True):
+            yield writer.run(info, outcome) if writer is not None else outcome
 
 
 def _regroup(reads: Iterator[Read], groups: Sequence[Sequence[RunInfo]]) -> Iterator[list[Read]]:

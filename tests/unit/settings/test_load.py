@@ -95,6 +95,7 @@ WRONG = {
     "a budget of one half": ("[analysis]\nfalse_alarm_budget = 0.5\n", {}, {}, "< 0.5", "false_alarm_budget"),
     "unknown kind of mark": ("", {}, {"sweep.write": ["tags", "all "]}, "'all ' cannot be written", "$.sweep.write[1]"),
     "unknown executor": ('[sweep]\nexecutor = "gpu"\n', {}, {}, "no executor 'gpu'", "$.sweep.executor"),
+    "an address for what has none": ("", {}, {"sweep.executor": "serial:tcp://h:1"}, "no executor", "$.sweep.executor"),
     "withheld as a threshold": ("", {"RUNTRIAGE_SWEEP__FAIL_ON": "withheld"}, {}, "outside", "$.sweep.fail_on"),
     "unknown role": ('[analysis.roles]\na = "b"\n', {}, {}, "no role 'b'", "$.analysis.roles['a']"),
     "no regular expression": ('[analysis]\nignore_keys = ["("]\n', {}, {}, "regular", "$.analysis.ignore_keys[0]"),

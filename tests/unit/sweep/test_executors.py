@@ -9,8 +9,14 @@ from contextlib import closing
 import pytest
 
 from runtriage.sweep.executors import Executor, ProcessExecutor, SerialExecutor, ThreadExecutor
+from runtriage.sweep.executors.dask import DaskExecutor
 
-MAKERS = {"serial": SerialExecutor, "threads": lambda: ThreadExecutor(2), "processes": lambda: ProcessExecutor(2)}
+MAKERS = {
+    "serial": SerialExecutor,
+    "threads": lambda: ThreadExecutor(2),
+    "processes": lambda: ProcessExecutor(2),
+    "dask": lambda: DaskExecutor(workers=1),
+}
 
 
 @pytest.fixture(params=MAKERS)
