@@ -53,6 +53,28 @@ class HistorySource(Protocol):
 
 
 @runtime_checkable
+class TailSource(Protocol):
+    """A source that can continue a history that was read before, for less than reading all of it.
+
+    The promise is that of ``read``, to the last bit: the past is proved to be the same as it was, or the answer is
+    None. A run that was resumed below its highest step, rewound, or rewritten in any way the tracker allows is no tail.
+    """
+
+    def read_tail(self, info: RunInfo, cached: RunHistory) -> RunHistory | None:
+        """Return the full history of a run, or None if it must be read whole; raises as ``read``.
+
+        Parameters
+        ----------
+        info
+            The run as listed now.
+        cached
+            What was read before; ``cached.info.cursor`` is the cursor of that time. It is not changed, and tracks with
+            nothing new are handed over as they are.
+        """
+        ...
+
+
+@runtime_checkable
 class MarkTarget(Protocol):
     """A source on which our marks can hang: per run, and on the experiment or project as a whole."""
 
