@@ -14,6 +14,7 @@ from runtriage.cli.options import (
     HELP_NAMES,
     BaseOpt,
     BudgetOpt,
+    CacheOpt,
     DryOpt,
     FailOpt,
     HtmlOpt,
@@ -85,11 +86,13 @@ def learn(
     since: SinceOpt = None,
     limit: LimitOpt = None,
     readers: ReadersOpt = None,
+    cache: CacheOpt = None,
 ) -> None:
     """Learn what is normal for each configuration, to judge other runs against later."""
     from runtriage.cli.learn import run
 
-    raise typer.Exit(run(source, output, since=since, limit=limit, flags={"sweep.readers": readers}))
+    flags = {"sweep.readers": readers, "cache.address": cache}
+    raise typer.Exit(run(source, output, since=since, limit=limit, flags=flags))
 
 
 @app.command(short_help="Diagnose one run in the terminal.", epilog="Example: runtriage check files:runs/r9d9")
@@ -100,11 +103,14 @@ def check(
     html: HtmlOpt = None,
     fail_on: FailOpt = None,
     budget: BudgetOpt = None,
+    cache: CacheOpt = None,
 ) -> None:
     """Diagnose one run: its curves in the terminal, what is wrong, what may have caused it, how to check."""
     from runtriage.cli.check import run
 
-    flags = {"sweep.fail_on": fail_on and fail_on.value, "analysis.false_alarm_budget": budget}
+    flags = {
+        "sweep.fail_on": fail_on and fail_on.value, "analysis.false_alarm_budget": budget, "cache.address": cache,
+    }  # fmt: skip
     raise typer.Exit(run(run_address, baselines=baselines, json=json, html=html, flags=flags))
 
 

@@ -52,7 +52,8 @@ def run(
         raise UsageError("the address names no run", where=redacted(address), hint=hint)
     source = open_source(where)
     try:
-        triage = _judged(source, run_id, learned, settings)
+        with door.cached(source, settings) as reading:
+            triage = _judged(reading, run_id, learned, settings)
     finally:
         source.close()
     if json is not None:

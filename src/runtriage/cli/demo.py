@@ -19,7 +19,7 @@ from runtriage.errors import UsageError
 from runtriage.model.history import RunHistory
 from runtriage.model.report import Report
 from runtriage.model.vocab import Level, at_least
-from runtriage.settings import Settings, SweepSettings
+from runtriage.settings import CacheSettings, Settings, SweepSettings
 from runtriage.trackers.files import FilesSource
 from runtriage.trackers.mlflow.source import open_source
 
@@ -48,7 +48,7 @@ def run(*, keep: bool, port: int) -> int:
             _load(server, histories)
             source = f"mlflow://{server.place}/{EXPERIMENT}"
             out(f"$ runtriage sweep {source} --write all")
-            settings = Settings(sweep=SweepSettings(write=("all",)))
+            settings = Settings(sweep=SweepSettings(write=("all",)), cache=CacheSettings(address="off"))
             swept = perform(Ask(source=source), settings)
             code = tell(swept, Ask(source=source), settings)
             _tell_addresses(source, [outcome.report for outcome in swept.outcomes])

@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from runtriage.cli.console import clean, note
 from runtriage.errors import CodecError, UsageError
 from runtriage.model.baseline import BaselineSet
 from runtriage.model.refs import LOCAL_SCHEMES, parse_address, redacted
@@ -19,6 +20,7 @@ from runtriage.pipeline import Params
 from runtriage.registry import open_source, split_run
 from runtriage.settings import Loaded, Settings, load
 from runtriage.trackers.base import HistorySource, MarkTarget
+from runtriage.trackers.folder import FolderSource
 
 _AGE = re.compile(r"(\d+)([mhdw])")
 _SECONDS = {"m": 60.0, "h": 3600.0, "d": 86400.0, "w": 604800.0}
@@ -58,6 +60,41 @@ def opened(address: str) -> Iterator[HistorySource]:
         yield source
     finally:
         source.close()
+
+
+@contextmanager
+def cached(source: HistorySource, settings: Settings, *, fresh: bool = False) -> Iterator[HistorySource]:
+    """Yield the source to read histories from: through the cache, unless that is off.
+
+    Folders are read where they lie. A cache that does not work is said once, and is no failure.
+
+    Parameters
+    ----------
+    source
+        Where the runs are; it is not closed.
+    settings
+        Of this call.
+    fresh
+        Read every run again, and keep what is read.
+
+    Raises
+    ------
+    UsageError
+        The address of the cache makes no sense.
+    """
+    if settings.cache.address == "off" or isinstance(source, FolderSource):
+        yield source
+        return
+    from runtriage.trackers.cache.source import CachedSource
+    from runtriage.trackers.cache.store import HistoryStore
+
+    store = HistoryStore(settings.cache.address, max_bytes=int(settings.cache.max_gb * 1e9))
+    try:
+        yield CachedSource(source, store, fresh=fresh)
+    finally:
+        store.close()
+        if store.trouble is not None:
+            note(f"runtriage: histories are not kept in {clean(store.shown)}: {clean(store.trouble, 300)}")
 
 
 def markable(source: HistorySource) -> MarkTarget:

@@ -26,7 +26,7 @@ def run(address: str, output: str, *, since: str | None, limit: int | None, flag
 
     settings = door.settings(flags).settings
     door.check_writable(output)
-    with door.opened(address) as source:
+    with door.opened(address) as opened, door.cached(opened, settings) as source:
         chosen = choose(source.list_runs(), Selection(since=door.moment(since), limit=limit))
         with progress("reading", len(chosen)) as bar:
             reads = list(bar.over(read_all(source, chosen, readers=settings.sweep.readers)))

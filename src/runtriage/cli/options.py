@@ -68,6 +68,10 @@ BudgetOpt = Annotated[
 ]
 RulesArg = Annotated[str, typer.Argument(metavar="RULES", help="The file that `rules derive` wrote.")]
 FreshOpt = Annotated[
-    bool, typer.Option("--fresh", help="With --write: read every run again, also those that have not changed.")
+    bool, typer.Option("--fresh", help="Read every run again, also those that have not changed.")
+]
+CacheOpt = Annotated[
+    str | None,
+    typer.Option(metavar="ADDRESS", help="Where histories pulled from a server are kept: a folder, s3://…, or off."),
 ]
 DryOpt = Annotated[bool, typer.Option("--dry-run", help="Print what would be changed; change nothing.")]

@@ -20,6 +20,7 @@ from runtriage.rules.codec import decode_rules, encode_rules
 from runtriage.rules.derive import LEAST_HEALTHY, NO_RULES, Cohort, derive, merge
 from runtriage.rules.recipes import Member
 from runtriage.rules.score import kind_of
+from runtriage.settings import Settings
 from runtriage.sweep.run import histories, read_all
 from runtriage.sweep.select import Selection, choose
 
@@ -42,7 +43,7 @@ def run_derive(address: str, output: str, *, budget: float, trusted: bool, flags
     settings = door.settings(flags).settings
     door.check_writable(output)
     old = read_rules(output) if output != "-" and Path(output).is_file() and Path(output).stat().st_size else None
-    found, where, code = read_histories(address, settings.sweep.readers)
+    found, where, code = read_histories(address, settings)
     params = door.params(settings)
     rules = derive(cohorts(found, params, trusted=trusted), today=datetime.now(UTC).date(), budget=budget, source=where)
     if not rules.rules:
@@ -85,12 +86,12 @@ def cohorts(found: Sequence[RunHistory], params: Params, *, trusted: bool) -> li
     return [Cohort(config=config, healthy=healthy, bad=bad) for config, (healthy, bad) in groups.items()]
 
 
-def read_histories(address: str, readers: int) -> tuple[list[RunHistory], str, int]:
+def read_histories(address: str, settings: Settings) -> tuple[list[RunHistory], str, int]:
     """Read all runs of a source; return them, its canonical address and the exit code so far."""
-    with door.opened(address) as source:
+    with door.opened(address) as opened, door.cached(opened, settings) as source:
         chosen = choose(source.list_runs(), Selection())
         with progress("reading", len(chosen)) as bar:
-            reads = list(bar.over(read_all(source, chosen, readers=readers)))
+            reads = list(bar.over(read_all(source, chosen, readers=settings.sweep.readers)))
         where = source.address
     failed = [read for read in reads if read.history is None]
     tell_failures("failed", [(read.info.id, read.failure) for read in failed])

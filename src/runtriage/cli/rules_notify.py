@@ -41,10 +41,10 @@ def run(
         hint = f"give --to URL or {URLS_VARIABLE}, or --dry-run to see what would be sent"
         raise UsageError("nobody to tell", where="--to", hint=hint)
     sender = Sender(urls) if not dry else None
-    with door.opened(address) as source:
+    with door.opened(address) as source, door.cached(source, settings) as reading:
         chosen = choose(source.list_runs(), Selection(since=door.moment(since), limit=limit))
         done = tell(
-            source, chosen, rules, params=door.params(settings), memory=_memory(source, state), sender=sender,
+            reading, chosen, rules, params=door.params(settings), memory=_memory(source, state), sender=sender,
             readers=settings.sweep.readers,
         )
     for message in done.sent:

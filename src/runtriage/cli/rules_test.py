@@ -49,7 +49,7 @@ def run_test(
     settings = door.settings(flags).settings
     params = door.params(settings)
     known = read_labels(labels)
-    found, where, code = read_histories(address, settings.sweep.readers)
+    found, where, code = read_histories(address, settings)
     runs = [_replayed(rules, history, params) for history in found]
     if not any(run.rules for run in runs):
         hint = "rules are for the configs they were derived from; `runtriage doctor` shows those of a source"

@@ -36,7 +36,7 @@ def run(
     settings = door.settings(flags).settings
     watched = read_rules(rules).rules if rules is not None else ()
     learned = door.read_baselines(baselines)
-    with door.opened(address) as source:
+    with door.opened(address) as opened, door.cached(opened, settings) as source:
         watch = Watch(
             source=source, rules=watched, params=door.params(settings), baselines=learned, limit=limit,
             readers=settings.sweep.readers,

@@ -7,6 +7,7 @@ import typer
 from runtriage.cli.options import (
     BaseOpt,
     BudgetOpt,
+    CacheOpt,
     DryOpt,
     ExecutorOpt,
     FailOpt,
@@ -37,6 +38,7 @@ def sweep(
     readers: ReadersOpt = None,
     executor: ExecutorOpt = None,
     budget: BudgetOpt = None,
+    cache: CacheOpt = None,
     fresh: FreshOpt = False,
     show_settings: ShowOpt = False,
 ) -> None:
@@ -50,6 +52,7 @@ def sweep(
         "sweep.readers": readers,
         "sweep.executor": executor,
         "analysis.false_alarm_budget": budget,
+        "cache.address": cache,
     }
     ask = Ask(
         source=source, baselines=baselines, dry_run=dry_run, json=json, html=html, since=since, limit=limit, only=only,

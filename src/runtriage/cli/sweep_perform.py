@@ -72,9 +72,9 @@ def perform(ask: Ask, settings: Settings) -> Swept:
                 tally.add(outcome)
             outcomes += kept
         total = sum(map(len, groups))
-        with progress("judging", total) as bar:
+        with door.cached(source, settings, fresh=ask.fresh) as reading, progress("judging", total) as bar:
             results = outcomes_of(
-                groups, source, analysis, settings=settings, baselines=baselines, writer=writer,
+                groups, reading, analysis, settings=settings, baselines=baselines, writer=writer,
                 curves=keep_curves, address=ask.source,
             )
             for outcome in bar.over(results):

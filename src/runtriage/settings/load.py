@@ -16,6 +16,7 @@ from typing import Any
 import msgspec
 
 from runtriage.errors import SettingsError
+from runtriage.model.refs import redacted
 from runtriage.model.vocab import Level, Role
 from runtriage.settings.schema import EXECUTORS, MARK_KINDS, Settings
 
@@ -177,4 +178,4 @@ def _check(settings: Settings, origin: Mapping[str, str]) -> None:
 
 
 def _shown(value: Any) -> str:
-    return msgspec.json.encode(value).decode()
+    return msgspec.json.encode(redacted(value) if isinstance(value, str) else value).decode()

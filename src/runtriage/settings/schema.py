@@ -9,6 +9,7 @@ import msgspec
 from runtriage.model.vocab import Level
 
 Budget = Annotated[float, msgspec.Meta(gt=0.0, lt=0.5)]
+Size = Annotated[float, msgspec.Meta(gt=0.0, le=1e6)]
 Count = Annotated[int, msgspec.Meta(ge=1, le=256)]
 
 MARK_KINDS: tuple[str, ...] = ("tags", "panel", "view")
@@ -59,8 +60,25 @@ class SweepSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     workers: Count = 2
 
 
+class CacheSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Where histories pulled from a server are kept.
+
+    Attributes
+    ----------
+    address
+        A folder, or any address that fsspec opens (``s3://BUCKET/FOLDER``); ``off`` to keep none. Empty: the platform's
+        folder for caches, made for its owner only.
+    max_gb
+        Size to keep to, in 10^9 bytes; what was used least recently goes first.
+    """
+
+    address: str = ""
+    max_gb: Size = 2.0
+
+
 class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """All settings."""
 
     analysis: AnalysisSettings = AnalysisSettings()
     sweep: SweepSettings = SweepSettings()
+    cache: CacheSettings = CacheSettings()

@@ -79,6 +79,8 @@ def test_each_value_says_where_it_came_from(tmp_path: Path) -> None:
         "sweep.executor": "default",
         "sweep.readers": "flag",
         "sweep.workers": "RUNTRIAGE_SWEEP__WORKERS",
+        "cache.address": "default",
+        "cache.max_gb": "default",
     }
 
 
@@ -125,3 +127,9 @@ def test_kinds_of_marks_are_those_of_the_plan() -> None:
 def test_defaults_of_the_analysis_are_its_own(name: str) -> None:
     """Settings and analysis do not state two different defaults."""
     assert getattr(AnalysisSettings(), name) == getattr(Params(), name)
+
+
+def test_secrets_are_not_shown(tmp_path: Path) -> None:
+    """The user and the password in an address are left out of --show-settings."""
+    lines = load(tmp_path, {"RUNTRIAGE_CACHE__ADDRESS": "ftp://me:s3cret@host/x"}).lines()
+    assert 'cache.address = "ftp://host/x"  (RUNTRIAGE_CACHE__ADDRESS)' in lines

@@ -20,9 +20,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from runtriage import __version__
 from runtriage.model.history import RunHistory, Track
 
-SCHEMA = "runtriage.history/1"
+SCHEMA = f"runtriage.history/1 by {__version__}"
+"""A version that reads a tracker better must not be served what an older one made of it."""
 _FACTS, _DIGEST = b"runtriage.history", b"runtriage.digest"
 _NUMBERS = ("step", "value", "wall")
 _ENCODINGS = {"step": "DELTA_BINARY_PACKED", "value": "BYTE_STREAM_SPLIT", "wall": "BYTE_STREAM_SPLIT"}

@@ -26,6 +26,8 @@ class CachedSource:
         Where the runs are.
     store
         Where their histories are kept; closed with this source.
+    fresh
+        Read every run anew, and keep what is read.
 
     Attributes
     ----------
@@ -33,9 +35,10 @@ class CachedSource:
         Runs ``served`` from the store, continued by a ``tail``, and read ``whole``.
     """
 
-    def __init__(self, source: HistorySource, store: HistoryStore) -> None:
+    def __init__(self, source: HistorySource, store: HistoryStore, *, fresh: bool = False) -> None:
         self._source = source
         self._store = store
+        self._fresh = fresh
         self._lock = threading.Lock()
         self.counts: Counter[str] = Counter()
 
@@ -43,11 +46,6 @@ class CachedSource:
     def address(self) -> str:
         """Canonical address of the source, without credentials."""
         return self._source.address
-
-    @property
-    def trouble(self) -> str | None:
-        """Why histories could not be kept or found, None if all went well."""
-        return self._store.trouble
 
     def list_runs(self) -> Iterator[RunInfo]:
         """Yield the runs as the source lists them; raises as it does."""
@@ -60,7 +58,7 @@ class CachedSource:
     def read(self, info: RunInfo) -> RunHistory:
         """Return the full history of a run; raises as the source does where it has to be asked."""
         key = key_of(info)
-        kept = self._store.get(key)
+        kept = None if self._fresh else self._store.get(key)
         if kept is not None and info.cursor and kept.cursor == info.cursor:
             self._count("served")
             return _history(info, kept)
