@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import pytest
 
 pytest.importorskip("wandb")
@@ -9,10 +11,14 @@ pytest.importorskip("wandb")
 from wandb_server import StandIn
 from wandb_server.samples import put
 
-from runtriage.cli.sweep_perform import Ask, Swept, perform
+from runtriage.cli.sweep_ask import Ask
+from runtriage.cli.sweep_perform import perform
 from runtriage.model.vocab import Level
 from runtriage.settings import Settings
 from runtriage.settings.schema import SweepSettings
+from runtriage.sweep.journal import Entry
+from runtriage.sweep.outcome import Tally
+from runtriage.sweep.write import Writer
 from runtriage.testing.synth import cohort, faulty
 from runtriage.trackers.wandb.source import WandbSource
 
@@ -30,11 +36,20 @@ def seed(server: StandIn) -> None:
     put(server, "alone", config={"other": 1})
 
 
-def swept(server: StandIn, *what: str, **ask: bool | str) -> tuple[Swept, dict[str, int]]:
+class Seen(NamedTuple):
+    """What came of a sweep."""
+
+    outcomes: list[Entry]
+    tally: Tally
+    writer: Writer | None
+
+
+def swept(server: StandIn, *what: str, **ask: bool | str) -> tuple[Seen, dict[str, int]]:
     """Sweep and write; return what came of it and the requests it took."""
     server.counts.clear()
     settings = Settings(sweep=SweepSettings(write=what))
-    found = perform(Ask(source="wandb://team/p", **ask), settings)  # type: ignore[arg-type]
+    with perform(Ask(source="wandb://team/p", **ask), settings) as done:  # type: ignore[arg-type]
+        found = Seen(list(done.entries()), done.tally, done.writer)
     return found, {name: count for name, count in server.counts.items() if name not in CONNECTING}
 
 

@@ -13,7 +13,8 @@ from types import FrameType
 from runtriage.cli.console import note, out, progress
 from runtriage.cli.demo_load import Loader
 from runtriage.cli.demo_server import Server, served
-from runtriage.cli.sweep_perform import Ask, perform
+from runtriage.cli.sweep_ask import Ask
+from runtriage.cli.sweep_perform import perform
 from runtriage.cli.sweep_tell import tell
 from runtriage.errors import UsageError
 from runtriage.model.history import RunHistory
@@ -49,9 +50,9 @@ def run(*, keep: bool, port: int) -> int:
             source = f"mlflow://{server.place}/{EXPERIMENT}"
             out(f"$ runtriage sweep {source} --write all")
             settings = Settings(sweep=SweepSettings(write=("all",)), cache=CacheSettings(address="off"))
-            swept = perform(Ask(source=source), settings)
-            code = tell(swept, Ask(source=source), settings)
-            _tell_addresses(source, [outcome.report for outcome in swept.outcomes])
+            with perform(Ask(source=source), settings) as swept:
+                code = tell(swept, Ask(source=source), settings)
+                _tell_addresses(source, [entry.report for entry in swept.entries()])
             _stay(server, keep=keep)
     return code
 

@@ -6,7 +6,7 @@ import os
 import re
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -172,26 +172,29 @@ def check_writable(*paths: str | None) -> None:
             raise UsageError("this file cannot be written", where=path, hint="does its folder exist?")
 
 
-def write_file(path: str, content: bytes) -> None:
-    """Write a file whole or not at all; ``-`` is stdout.
+def write_file(path: str, content: bytes | Iterable[bytes]) -> None:
+    """Write a file whole or not at all, from pieces if they are many; ``-`` is stdout.
 
     Raises
     ------
     UsageError
         It cannot be written.
     """
+    pieces = [content] if isinstance(content, bytes) else content
     if path == "-":
         sys.stdout.flush()
-        sys.stdout.buffer.write(content)
+        sys.stdout.buffer.writelines(pieces)
         sys.stdout.buffer.flush()
         return
     target = Path(path)
     beside = target.with_name(f".{target.name}.{os.getpid()}")
     try:
         if target.exists() and not target.is_file():  # a pipe or a device
-            target.write_bytes(content)
+            with target.open("wb") as opened:
+                opened.writelines(pieces)
             return
-        beside.write_bytes(content)
+        with beside.open("wb") as opened:
+            opened.writelines(pieces)
         beside.replace(target)
     except OSError as error:
         beside.unlink(missing_ok=True)

@@ -74,4 +74,11 @@ CacheOpt = Annotated[
     str | None,
     typer.Option(metavar="ADDRESS", help="Where histories pulled from a server are kept: a folder, s3://…, or off."),
 ]
+ResumeOpt = Annotated[
+    bool,
+    typer.Option(
+        "--resume",
+        help="Go on with a sweep that was cut short or partly failed: read only what is left, and its siblings.",
+    ),
+]
 DryOpt = Annotated[bool, typer.Option("--dry-run", help="Print what would be changed; change nothing.")]

@@ -7,8 +7,9 @@ from typing import Any
 
 from runtriage.cli import door
 from runtriage.cli.console import out
-from runtriage.cli.sweep_files import json_lines, write_html
-from runtriage.cli.sweep_perform import Ask, perform
+from runtriage.cli.sweep_ask import Ask
+from runtriage.cli.sweep_files import write_files
+from runtriage.cli.sweep_perform import perform
 from runtriage.cli.sweep_tell import tell
 from runtriage.errors import UsageError
 
@@ -31,10 +32,6 @@ def run(ask: Ask, flags: Mapping[str, Any]) -> int:
     door.check_writable(ask.json, ask.html)
     if ask.dry_run and not loaded.settings.sweep.write:
         raise UsageError("there is nothing to plan", where="--dry-run", hint="say what to write, as in --write all")
-    swept = perform(ask, loaded.settings)
-    reports = [outcome.report for outcome in swept.outcomes]
-    if ask.json is not None:
-        door.write_file(ask.json, json_lines(reports))
-    if ask.html is not None:
-        write_html(ask.html, [outcome.triage for outcome in swept.outcomes], ask.source)
-    return tell(swept, ask, loaded.settings)
+    with perform(ask, loaded.settings) as swept:
+        write_files(swept, ask)
+        return tell(swept, ask, loaded.settings)

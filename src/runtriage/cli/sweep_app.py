@@ -17,6 +17,7 @@ from runtriage.cli.options import (
     LimitOpt,
     OnlyOpt,
     ReadersOpt,
+    ResumeOpt,
     ShowOpt,
     SinceOpt,
     SourceArg,
@@ -40,11 +41,12 @@ def sweep(
     budget: BudgetOpt = None,
     cache: CacheOpt = None,
     fresh: FreshOpt = False,
+    resume: ResumeOpt = False,
     show_settings: ShowOpt = False,
 ) -> None:
     """Judge all runs of a source against their siblings, and write the verdicts back if told to."""
     from runtriage.cli.sweep import run
-    from runtriage.cli.sweep_perform import Ask
+    from runtriage.cli.sweep_ask import Ask
 
     flags = {
         "sweep.write": [kind.strip() for kind in write.split(",") if kind.strip()] if write is not None else None,
@@ -56,7 +58,7 @@ def sweep(
     }
     ask = Ask(
         source=source, baselines=baselines, dry_run=dry_run, json=json, html=html, since=since, limit=limit, only=only,
-        fresh=fresh, show_settings=show_settings,
+        fresh=fresh, resume=resume, show_settings=show_settings,
     )
     raise typer.Exit(run(ask, flags))
 

@@ -2,119 +2,102 @@
 
 from __future__ import annotations
 
-from contextlib import closing
-from dataclasses import dataclass
+from collections.abc import Callable
+from contextlib import AbstractContextManager, ExitStack, closing, nullcontext
 from typing import TYPE_CHECKING
 
 from runtriage.cli import door
-from runtriage.cli.console import progress
-from runtriage.cli.sweep_where import executor, outcomes_of
-from runtriage.model.baseline import BaselineSet
-from runtriage.model.curve import Triage
-from runtriage.model.history import RunInfo
-from runtriage.model.marks import WritePlan
-from runtriage.model.vocab import RunState
-from runtriage.pipeline import Params
+from runtriage.cli.console import note
+from runtriage.cli.sweep_ask import Ask, Swept
+from runtriage.cli.sweep_where import executor
+from runtriage.cli.sweep_work import Work
+from runtriage.errors import UsageError
+from runtriage.outputs.plan import PANEL
 from runtriage.settings import Settings
 from runtriage.settings.schema import MARK_KINDS
-from runtriage.sweep.outcome import Outcome, Tally
-from runtriage.sweep.select import Selection, choose, group
+from runtriage.sweep.journal import Journal, open_journal, open_spool
+from runtriage.sweep.state import InUseError, held, identity, name_of, state_folder
+from runtriage.sweep.unchanged import Basis, basis_of
 from runtriage.trackers.base import HistorySource
 
 if TYPE_CHECKING:
     from runtriage.sweep.write import Writer
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ask:
-    """What was asked for on the command line, besides settings."""
+def perform(
+    ask: Ask, settings: Settings, *, shield: Callable[[], AbstractContextManager[None]] = nullcontext
+) -> Swept:
+    """Sweep; return what came of it.
 
-    source: str
-    baselines: str | None = None
-    dry_run: bool = False
-    json: str | None = None
-    html: str | None = None
-    since: str | None = None
-    limit: int | None = None
-    only: RunState | None = None
-    fresh: bool = False
-    show_settings: bool = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Swept:
-    """What came of a sweep, kept for the summary."""
-
-    outcomes: list[Outcome]
-    tally: Tally
-    writer: Writer | None
-    project: WritePlan | None = None
-    project_failure: str | None = None
-
-
-def perform(ask: Ask, settings: Settings) -> Swept:
-    """Sweep; return what came of it."""
+    Parameters
+    ----------
+    ask, settings
+        What to do.
+    shield
+        Entered while one run is marked, which should not be broken off.
+    """
     baselines = door.read_baselines(ask.baselines)
     kinds = frozenset(settings.sweep.write)
     kinds = frozenset(MARK_KINDS) if "all" in kinds else kinds
-    params = door.params(settings)
-    selection = Selection(since=door.moment(ask.since), limit=ask.limit, only=ask.only)
-    tally = Tally()
-    outcomes: list[Outcome] = []
-    keep_curves = ask.html is not None
-    with door.opened(ask.source) as source, closing(executor(ask.source, settings)) as analysis:
-        writer = _writer(source, kinds, dry=ask.dry_run) if kinds else None
-        with progress("listing", None) as bar:
-            groups = group(choose(bar.over(source.list_runs()), selection), params.ignore_keys)
-        if writer is not None:
-            kept, groups = _unchanged(groups, writer, params, baselines, ask)
-            for outcome in kept:
-                tally.add(outcome)
-            outcomes += kept
-        total = sum(map(len, groups))
-        with door.cached(source, settings, fresh=ask.fresh) as reading, progress("judging", total) as bar:
-            results = outcomes_of(
-                groups, reading, analysis, settings=settings, baselines=baselines, writer=writer,
-                curves=keep_curves, address=ask.source,
-            )
-            for outcome in bar.over(results):
-                tally.add(outcome)
-                outcomes.append(outcome if keep_curves else _light(outcome))
-        plan, failure = None, None
-        whole = selection == Selection() and not tally.kept  # a part of the runs does not speak for the experiment
-        if writer is not None and whole:
-            plan, failure = writer.project([outcome.triage for outcome in outcomes if outcome.failure is None])
-    return Swept(outcomes=outcomes, tally=tally, writer=writer, project=plan, project_failure=failure)
+    with ExitStack() as stack:
+        source = stack.enter_context(door.opened(ask.source))
+        analysis = stack.enter_context(closing(executor(ask.source, settings)))
+        writer = _writer(source, kinds, dry=ask.dry_run, shield=shield) if kinds else None
+        if writer is not None and not writer.dry:
+            _lock(stack, source.address)
+        files = writer is not None and writer.without_files is None
+        basis = basis_of(door.params(settings), baselines, kinds, files=files)
+        journal = _journal(ask, source.address, basis)
+        work = Work(ask=ask, settings=settings, baselines=baselines, basis=basis, writer=writer, journal=journal)
+        try:
+            return work.through(source, analysis)
+        except BaseException:
+            journal.close(complete=False)
+            raise
 
 
-def _unchanged(
-    groups: list[list[RunInfo]], writer: Writer, params: Params, baselines: BaselineSet | None, ask: Ask
-) -> tuple[list[Outcome], list[list[RunInfo]]]:
-    """Return the outcomes of runs that need not be read again, and the groups of the others.
+def _journal(ask: Ask, address: str, basis: Basis) -> Journal:
+    """Return the journal of a sweep that is asked for in just this way.
 
-    A file of reports needs all reports, and the marks of the experiment speak for all runs: with these, either nothing
-    has changed at all or every run is read.
+    Raises
+    ------
+    InUseError
+        Another process is doing it, and this one was to go on with it.
+    UsageError
+        It cannot be gone on with, since the folder for state cannot be used.
     """
-    from runtriage.outputs.plan import VIEW
-    from runtriage.sweep.unchanged import basis_of, split
+    asked = (ask.since, ask.limit, ask.only, ask.dry_run, ask.html is not None)
+    facts = {"started_after": door.moment(ask.since), "source": address}
+    try:
+        path = state_folder() / "journals" / f"{name_of(identity(address), basis.digest, asked)}.jsonl"
+        journal = open_journal(path, facts, resume=ask.resume)
+    except InUseError as error:
+        if ask.resume:
+            raise InUseError(error.message, where=address, hint=error.hint) from None
+        return open_spool(facts)
+    except OSError as error:
+        if ask.resume:
+            what = f"the folder for state cannot be used: {error.strerror}"
+            raise UsageError(what, where=str(state_folder())) from None
+        return open_spool(facts)
+    if ask.resume and not journal.resumed:
+        note("runtriage: no sweep was cut short that was asked for like this; every run is read")
+    return journal
 
-    writer.made_of = basis_of(params, baselines, writer.what, files=writer.without_files is None).of_runs(groups)
-    if ask.fresh or ask.json is not None or ask.html is not None:
-        return [], groups
-    kept, rest = split(groups, writer.made_of)
-    return ([], groups) if rest and VIEW in writer.what else (kept, rest)
+
+def _lock(stack: ExitStack, address: str) -> None:
+    try:
+        stack.enter_context(held("sweep", address, "runtriage sweep"))
+    except OSError as error:
+        note(f"runtriage: other sweeps of this source are not kept away: {state_folder()}: {error.strerror}")
 
 
-def _writer(source: HistorySource, kinds: frozenset[str], *, dry: bool) -> Writer:
-    from runtriage.outputs.plan import PANEL
+def _writer(
+    source: HistorySource, kinds: frozenset[str], *, dry: bool, shield: Callable[[], AbstractContextManager[None]]
+) -> Writer:
     from runtriage.sweep.write import Writer
 
     target = door.markable(source)
     against = getattr(source, "files_note", None) if PANEL in kinds else None
-    return Writer(target=target, what=kinds, dry=dry, without_files=against() if against is not None else None)
-
-
-def _light(outcome: Outcome) -> Outcome:
-    from dataclasses import replace
-
-    return replace(outcome, triage=Triage(report=outcome.report))
+    without_files = against() if against is not None else None
+    return Writer(target=target, what=kinds, dry=dry, without_files=without_files, shield=shield)

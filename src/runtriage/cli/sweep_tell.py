@@ -6,22 +6,23 @@ from collections.abc import Callable
 
 from runtriage.cli import table
 from runtriage.cli.console import clean, note, out
-from runtriage.cli.sweep_perform import Ask, Swept
+from runtriage.cli.sweep_ask import Ask, Swept
 from runtriage.cli.tell import PARTLY, plan_lines, tell_failures
 from runtriage.settings import Settings
 
 
 def tell(swept: Swept, ask: Ask, settings: Settings) -> int:
     """Print the table and the summary of a sweep; return the exit code."""
-    reports = [outcome.report for outcome in swept.outcomes]
     say = note if ask.json == "-" else out
     if ask.json != "-":
-        table.show(reports)
-        if reports:
+        table.show(entry.report for entry in swept.entries())
+        if swept.runs:
             out()
-    say(swept.tally.sentence() if swept.outcomes else "no runs: nothing was judged")
+    say(swept.tally.sentence() if swept.runs else "no runs: nothing was judged")
     _tell_rest(swept, ask, say)
-    return _code(swept, settings)
+    if swept.journal.is_lasting and (swept.tally.failed or swept.tally.unwritten):
+        note("runtriage: the same command with --resume reads what failed, and the runs that it is compared with")
+    return exit_code(swept, settings)
 
 
 def _tell_rest(swept: Swept, ask: Ask, say: Callable[[str], None]) -> None:
@@ -31,9 +32,9 @@ def _tell_rest(swept: Swept, ask: Ask, say: Callable[[str], None]) -> None:
     if writer is None:
         return
     if ask.dry_run:
-        for outcome in swept.outcomes:
-            for line in plan_lines(outcome.plan):
-                say(f"{clean(outcome.report.run.name, 60)}: {line}")
+        for entry in swept.entries():
+            for line in entry.plan or ():
+                say(f"{clean(entry.report.run.name, 60)}: {line}")
         for line in plan_lines(swept.project):
             say(f"experiment: {line}")
     verb = "would change" if ask.dry_run else "changed"
@@ -47,9 +48,8 @@ def _tell_rest(swept: Swept, ask: Ask, say: Callable[[str], None]) -> None:
         note(f"runtriage: not written: experiment: {clean(swept.project_failure, 300)}")
 
 
-def _code(swept: Swept, settings: Settings) -> int:
+def exit_code(swept: Swept, settings: Settings) -> int:
+    """Return the exit code of a sweep."""
     if settings.sweep.fail_on is not None and swept.tally.worst_reaches(settings.sweep.fail_on):
         return 1
-    refused = swept.writer is not None and swept.writer.refused is not None
-    partly = swept.tally.failed or swept.tally.unwritten or swept.project_failure is not None or refused
-    return PARTLY if partly else 0
+    return 0 if swept.is_complete else PARTLY

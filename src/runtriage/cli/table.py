@@ -21,35 +21,34 @@ _COLOUR = {
     Level.HEALTHY: "green",
 }
 _FINDINGS_SHOWN = 3
+_Row = tuple[Level, str, str, str]
 
 
 def show(reports: Iterable[Report]) -> None:
-    """Print reports, worst first."""
+    """Print reports, worst first; none of them is held."""
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
-    ranked = sorted(reports, key=lambda report: _ORDER.index(report.verdict))
-    healthy = [report for report in ranked if report.verdict == Level.HEALTHY]
-    shown = ranked[: len(ranked) - len(healthy)] + healthy[:HEALTHY_SHOWN]
-    if not shown:
+    rows: list[_Row] = []
+    healthy = 0
+    for report in reports:
+        healthy += report.verdict == Level.HEALTHY
+        if report.verdict != Level.HEALTHY or healthy <= HEALTHY_SHOWN:
+            rows.append((report.verdict, clean(report.run.name, 80), what(report), compared(report)))
+    if not rows:
         return
     table = Table(box=None, padding=(0, 2, 0, 0), show_edge=False, header_style="bold" if sys.stdout.isatty() else "")
     table.add_column("verdict", no_wrap=True)
     table.add_column("run", overflow="fold", max_width=40)
     table.add_column("what", overflow="fold")
     table.add_column("compared with", no_wrap=True)
-    for report in shown:
-        table.add_row(
-            Text(str(report.verdict), style=_COLOUR[report.verdict]),
-            Text(clean(report.run.name, 80)),
-            Text(what(report)),
-            Text(compared(report)),
-        )
+    for verdict, *texts in sorted(rows, key=lambda row: _ORDER.index(row[0])):
+        table.add_row(Text(str(verdict), style=_COLOUR[verdict]), *map(Text, texts))
     console = Console(file=sys.stdout, width=width(), highlight=False, soft_wrap=False)
     console.print(table)
-    if len(healthy) > HEALTHY_SHOWN:
-        console.print(Text(f"… and {len(healthy) - HEALTHY_SHOWN} more healthy runs"))
+    if healthy > HEALTHY_SHOWN:
+        console.print(Text(f"… and {healthy - HEALTHY_SHOWN} more healthy runs"))
 
 
 def what(report: Report) -> str:

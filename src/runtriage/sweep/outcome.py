@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from runtriage import __version__
 from runtriage.model.curve import Triage
@@ -42,6 +43,40 @@ class Outcome:
         """The report."""
         return self.triage.report
 
+    @property
+    def changes(self) -> bool | None:
+        """Whether marks were changed; None if nothing was to be written."""
+        return None if self.plan is None else bool(self.plan)
+
+
+class Counted(Protocol):
+    """What is counted: an :class:`Outcome`, or what is kept of one."""
+
+    @property
+    def report(self) -> Report:
+        """The report."""
+        ...
+
+    @property
+    def failure(self) -> str | None:
+        """Why nothing can be said."""
+        ...
+
+    @property
+    def write_failure(self) -> str | None:
+        """Why its marks could not be written."""
+        ...
+
+    @property
+    def changes(self) -> bool | None:
+        """Whether marks were changed; None if nothing was to be written."""
+        ...
+
+    @property
+    def kept(self) -> bool:
+        """Whether it was not read again."""
+        ...
+
 
 @dataclass(slots=True, kw_only=True)
 class Tally:
@@ -55,7 +90,7 @@ class Tally:
     explained: int = 0
     kept: int = 0
 
-    def add(self, outcome: Outcome) -> None:
+    def add(self, outcome: Counted) -> None:
         """Count one outcome."""
         report = outcome.report
         self.kept += outcome.kept
@@ -66,9 +101,9 @@ class Tally:
             self.levels[report.verdict] += 1
         if outcome.write_failure is not None:
             self.unwritten.append((report.run.id, outcome.write_failure))
-        elif outcome.plan is not None:
-            self.changed += bool(outcome.plan)
-            self.unchanged += not outcome.plan
+        elif outcome.changes is not None:
+            self.changed += outcome.changes
+            self.unchanged += not outcome.changes
 
     @property
     def runs(self) -> int:

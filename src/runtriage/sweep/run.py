@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
 from itertools import chain, islice
@@ -99,9 +100,11 @@ def histories(reads: Iterable[Read]) -> list[RunHistory]:
 def _written(
     groups: Sequence[Sequence[RunInfo]], judged: Iterable[list[Outcome]], writer: Writer | None
 ) -> Iterator[Outcome]:
-    for infos, outcomes in zip(groups, judged, strict=True):
-        for info, outcome in zip(infos, outcomes, strict=True):
-            yield writer.run(info, outcome) if writer is not None else outcome
+    results = iter(judged)
+    for infos in groups:
+        outcomes = deque(next(results))
+        for info in infos:  # an outcome holds the curves of its run: none is kept while the next cohort is read
+            yield writer.run(info, outcomes.popleft()) if writer is not None else outcomes.popleft()
 
 
 def _regroup(reads: Iterator[Read], groups: Sequence[Sequence[RunInfo]]) -> Iterator[list[Read]]:

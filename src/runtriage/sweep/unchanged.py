@@ -50,13 +50,22 @@ class Basis:
     def of_runs(self, groups: _Groups) -> dict[str, str]:
         """Return run id to the digest of what its verdict is made of; not for runs of which a listing cannot tell."""
         found: dict[str, str] = {}
-        for infos in self._judged_together(groups):
+        for infos in self.judged_together(groups):
             if all(info.cursor for info in infos):
                 facts = (self.digest, sorted((info.id, info.cursor) for info in infos))
                 found |= dict.fromkeys((info.id for info in infos), _digest(facts))
         return found
 
-    def _judged_together(self, groups: _Groups) -> Iterable[Sequence[RunInfo]]:
+    def for_journal(self, groups: _Groups) -> dict[str, str]:
+        """Return run id to the digest of what its verdict is made of, as far as a listing can tell."""
+        found: dict[str, str] = {}
+        for infos in self.judged_together(groups):
+            facts = (self.digest, sorted((info.id, info.cursor or str(info.state)) for info in infos))
+            found |= dict.fromkeys((info.id for info in infos), _digest(facts))
+        return found
+
+    def judged_together(self, groups: _Groups) -> Iterable[Sequence[RunInfo]]:
+        """Yield the runs that must be read together, since each is part of what the others' verdicts are made of."""
         for infos in groups:
             if self.alone or not fingerprint(infos[0].config, self.ignore_keys):
                 yield from ([info] for info in infos)

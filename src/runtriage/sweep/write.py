@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 
 import msgspec
@@ -40,6 +41,8 @@ class Writer:
         Why the tracker cannot store files, or None; notes then go without a picture and a page.
     made_of
         Run id to the digest of what its verdict is made of, from :mod:`runtriage.sweep.unchanged`.
+    shield
+        Entered while one run is marked, which should not be broken off.
     refused
         Why the credentials may not write, once they were refused; nothing more is tried then.
     """
@@ -49,12 +52,17 @@ class Writer:
     dry: bool = False
     without_files: str | None = None
     made_of: Mapping[str, str] = field(default_factory=dict)
+    shield: Callable[[], AbstractContextManager[None]] = nullcontext
     refused: str | None = None
 
     def run(self, info: RunInfo, outcome: Outcome) -> Outcome:
         """Return the outcome with what was written, or why it was not."""
         if self.refused is not None or outcome.failure is not None or not self.what & _RUN_KINDS:
             return outcome
+        with self.shield():
+            return self._run(info, outcome)
+
+    def _run(self, info: RunInfo, outcome: Outcome) -> Outcome:
         try:
             change = self._plan_run(info, outcome.triage)
             if change and not self.dry:

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
+from bisect import insort
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
@@ -17,6 +19,7 @@ from jinja2 import Environment, StrictUndefined, Template
 
 from runtriage.model.curve import Triage
 from runtriage.model.report import Cause, Finding, Report
+from runtriage.model.vocab import Level
 from runtriage.outputs.report import words
 from runtriage.outputs.report.page import MACROS, PAGE
 from runtriage.outputs.report.page_style import SHEET
@@ -28,7 +31,39 @@ FLAGGED_SHOWN = 200
 OTHERS_SHOWN = 60
 """Runs that get a section of their own; all others are in the table. A page must open in a browser."""
 
+_Rank = tuple[int, str, str]
 _LINKABLE = re.compile(r"https?://[^\s\"'<>\\^`{|}]{1,1000}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shown:
+    """What the page needs of a run: its report, and pictures made while its curves were at hand."""
+
+    report: Report
+    spark: str = ""
+    panel: str = ""
+
+
+class Detailed:
+    """Tells, while runs go by in any order, which of them may still get a section of their own."""
+
+    def __init__(self) -> None:
+        self._best: dict[bool, list[_Rank]] = {True: [], False: []}
+
+    def may_have(self, report: Report) -> bool:
+        """Tell whether the run is among the worst so far; one that is not will never be."""
+        rank = _rank(report)
+        best = self._best[_is_flagged(rank)]
+        insort(best, rank)
+        del best[FLAGGED_SHOWN if _is_flagged(rank) else OTHERS_SHOWN :]
+        return rank in best
+
+
+def picture(triage: Triage, detailed: Detailed) -> Shown:
+    """Return what the page needs of a run; its curves are not needed any more."""
+    large = detailed.may_have(triage.report) and triage.curves
+    panel = render_svg(triage, standalone=False) if large else ""
+    return Shown(report=triage.report, spark=render_spark(triage), panel=panel)
 
 
 def render_html(triages: Sequence[Triage], title: str) -> str:
@@ -41,25 +76,67 @@ def render_html(triages: Sequence[Triage], title: str) -> str:
     title
         Headline, such as the address of the source.
     """
-    ranked = sorted(triages, key=lambda t: (words.TROUBLE.index(t.report.verdict), t.report.run.name, t.report.run.id))
-    flagged = [t for t in ranked if words.is_flagged(t.report)]
-    others = [t for t in ranked if not words.is_flagged(t.report)]
-    many = len(ranked) != 1
-    runs = [
-        _run(triage, number, detailed=place < limit, spark=many)
-        for number, (triage, place, limit) in enumerate([
-            *((t, i, FLAGGED_SHOWN) for i, t in enumerate(flagged)),
-            *((t, i, OTHERS_SHOWN) for i, t in enumerate(others)),
-        ])
-    ]
-    left_out = max(len(flagged) - FLAGGED_SHOWN, 0) + max(len(others) - OTHERS_SHOWN, 0)
-    return _template().render(
-        title=words.one_line(title, 200), lead=_lead(ranked), many=many, picks=_picks(ranked), runs=runs,
-        flagged=[run for run in runs[: len(flagged)] if run["detailed"]],
-        rest=[run for run in runs[len(flagged) :] if run["detailed"]],
+    detailed = Detailed()
+    shown = [picture(triage, detailed) for triage in triages]
+    return "".join(render_page((one.report for one in shown), shown.__getitem__, title))
+
+
+def render_page(reports: Iterable[Report], at: Callable[[int], Shown], title: str) -> Iterator[str]:
+    """Yield the page in pieces; of thousands of runs only one is held.
+
+    Parameters
+    ----------
+    reports
+        Of the runs, in any order; gone through once.
+    at
+        Returns the run at a place of that order.
+    title
+        Headline.
+    """
+    source = ""
+    ranks = []
+    for report in reports:
+        ranks.append(_rank(report))
+        source = report.run.source
+    ranked = sorted(range(len(ranks)), key=ranks.__getitem__)
+    levels = [words.TROUBLE[ranks[place][0]] for place in ranked]
+    split = sum(map(_is_flagged, ranks))
+    runs = _Lazy(at, ranked, range(len(ranked)), split)
+    flagged = _Lazy(at, ranked, range(min(split, FLAGGED_SHOWN)), split)
+    rest = _Lazy(at, ranked, range(split, min(len(ranked), split + OTHERS_SHOWN)), split)
+    left_out = len(runs) - len(flagged) - len(rest)
+    yield from _template().generate(
+        title=words.one_line(title, 200), lead=_lead(levels, split, source), many=len(ranked) != 1,
+        picks=_picks(levels), runs=runs, flagged=flagged, rest=rest,
         left_out=f"{left_out} more runs are in the table only." if left_out else "",
         sheet=SHEET, panel_sheet=STYLE,
     )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Lazy:
+    """Runs as the template takes them, made one at a time."""
+
+    at: Callable[[int], Shown]
+    ranked: Sequence[int]
+    numbers: range
+    split: int
+
+    def __len__(self) -> int:
+        return len(self.numbers)
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        for number in self.numbers:
+            detailed = number < FLAGGED_SHOWN if number < self.split else number < self.split + OTHERS_SHOWN
+            yield _run(self.at(self.ranked[number]), number, detailed=detailed)
+
+
+def _rank(report: Report) -> _Rank:
+    return words.TROUBLE.index(report.verdict), report.run.name, report.run.id
+
+
+def _is_flagged(rank: _Rank) -> bool:
+    return words.TROUBLE[rank[0]] not in (Level.WITHHELD, Level.HEALTHY)
 
 
 @cache
@@ -67,23 +144,21 @@ def _template() -> Template:
     return Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=False).from_string(MACROS + PAGE)
 
 
-def _lead(ranked: Sequence[Triage]) -> str:
-    if len(ranked) == 1:
-        return words.one_line(ranked[0].report.run.source, 200)
-    flagged = sum(words.is_flagged(t.report) for t in ranked)
-    if not ranked:
+def _lead(levels: Sequence[Level], flagged: int, source: str) -> str:
+    if len(levels) == 1:
+        return words.one_line(source, 200)
+    if not levels:
         return "There are no runs."
-    return f"{flagged or 'None'} of {len(ranked)} runs need{'s' if flagged <= 1 else ''} a look."
+    return f"{flagged or 'None'} of {len(levels)} runs need{'s' if flagged <= 1 else ''} a look."
 
 
-def _picks(ranked: Sequence[Triage]) -> list[dict[str, Any]]:
-    levels = [t.report.verdict for t in ranked]
+def _picks(levels: Sequence[Level]) -> list[dict[str, Any]]:
     counted = [{"key": level.value, "text": level.value, "count": levels.count(level)} for level in words.TROUBLE]
     return [{"key": "all", "text": "all runs", "count": len(levels)}, *(pick for pick in counted if pick["count"])]
 
 
-def _run(triage: Triage, number: int, *, detailed: bool, spark: bool) -> dict[str, Any]:
-    report = triage.report
+def _run(shown: Shown, number: int, *, detailed: bool) -> dict[str, Any]:
+    report = shown.report
     found = [*words.telling(report), *words.explained(report)]
     worst = words.telling(report)[:1]
     cause = worst[0].causes[0] if worst and worst[0].causes else None
@@ -93,8 +168,7 @@ def _run(triage: Triage, number: int, *, detailed: bool, spark: bool) -> dict[st
         "url": _link(report.run.url), "facts": _facts(report), "what": _what(report),
         "cause": words.cause_name(cause.id) if cause is not None else "",
         "check": words.one_line(cause.verify[0], 160) if cause is not None and cause.verify else "",
-        "spark": render_spark(triage) if spark else "",
-        "panel": render_svg(triage, standalone=False) if detailed and triage.curves else "",
+        "spark": shown.spark, "panel": shown.panel if detailed else "",
         "findings": [_finding(finding, n) for n, finding in enumerate(found, 1)] if detailed else [],
         "missing": [words.one_line(text, words.SENTENCE_LIMIT) for text in report.missing[:10]],
     }

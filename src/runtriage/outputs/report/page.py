@@ -65,7 +65,7 @@ aria-label="show {{ pick.text }}">
 {%- for run in rest %}
 <details class="card run one {{ run.level }}" id="{{ run.anchor }}"{% if not many %} open{% endif %}>
 <summary><span class="pill {{ run.level }}">{{ run.level }}</span><h3><bdi>{{ run.name }}</bdi></h3>\
-{{ run.spark|safe }}</summary>
+{% if many %}{{ run.spark|safe }}{% endif %}</summary>
 <div style="padding:0 20px 8px"><p class="reason">{{ run.reason }}</p>{{ facts(run) }}</div>
 {{ body(run) }}
 </details>

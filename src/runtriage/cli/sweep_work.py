@@ -1,0 +1,131 @@
+"""A sweep while it is done: what is left to read, what is known, and where its outcomes go."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from runtriage.cli import door
+from runtriage.cli.console import note, progress
+from runtriage.cli.sweep_ask import Ask, Swept
+from runtriage.cli.sweep_where import outcomes_of
+from runtriage.cli.tell import plan_lines
+from runtriage.model.baseline import BaselineSet
+from runtriage.model.curve import Triage
+from runtriage.model.history import RunInfo
+from runtriage.outputs.plan import VIEW
+from runtriage.settings import Settings
+from runtriage.sweep.executors import Executor
+from runtriage.sweep.journal import Entry, Journal, not_done
+from runtriage.sweep.outcome import Outcome, Tally
+from runtriage.sweep.select import Selection, choose, group
+from runtriage.sweep.unchanged import Basis, split
+from runtriage.trackers.base import HistorySource
+
+if TYPE_CHECKING:
+    from runtriage.outputs.report.html import Detailed
+    from runtriage.sweep.write import Writer
+
+_Groups = list[list[RunInfo]]
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class Work:
+    """One sweep while it is done."""
+
+    ask: Ask
+    settings: Settings
+    baselines: BaselineSet | None
+    basis: Basis
+    writer: Writer | None
+    journal: Journal
+    tally: Tally = field(default_factory=Tally)
+    detailed: Detailed | None = None
+
+    def through(self, source: HistorySource, analysis: Executor) -> Swept:
+        """List, read, judge and write; return what came of it."""
+        if self.ask.html is not None:
+            from runtriage.outputs.report.html import Detailed
+
+            self.detailed = Detailed()
+        selection = Selection(since=self.journal.head["started_after"], limit=self.ask.limit, only=self.ask.only)
+        with progress("listing", None) as bar:
+            groups = group(choose(bar.over(source.list_runs()), selection), self.settings.analysis.ignore_keys)
+        made_of = self.basis.for_journal(groups)
+        rest = self._left(groups, made_of)
+        with (
+            door.cached(source, self.settings, fresh=self.ask.fresh) as reading,
+            progress("judging", sum(map(len, rest))) as bar,
+        ):
+            results = outcomes_of(
+                rest, reading, analysis, settings=self.settings, baselines=self.baselines, writer=self.writer,
+                curves=self.detailed is not None, address=self.ask.source,
+            )
+            for outcome in bar.over(results):
+                self._take(outcome, made_of)
+        runs = sorted((info.id for infos in groups for info in infos), key=lambda one: not self.journal.was_kept(one))
+        swept = Swept(journal=self.journal, runs=runs, tally=self.tally, writer=self.writer)
+        whole = selection == Selection() and not self.tally.kept  # a part of the runs does not speak for the experiment
+        return self._with_project(swept) if whole else swept
+
+    def _left(self, groups: _Groups, made_of: Mapping[str, str]) -> _Groups:
+        """Return what is to be read, and take what is known of the others.
+
+        A file of reports needs all reports, and the marks of the experiment speak for all runs: with these, either
+        nothing has changed at all or every run is read.
+        """
+        if self.writer is not None:
+            self.writer.made_of = self.basis.of_runs(groups)
+        if self.journal.resumed:
+            return self._resumed(groups)
+        if self.writer is None or self.ask.fresh or self.ask.json is not None or self.ask.html is not None:
+            return groups
+        kept, rest = split(groups, self.writer.made_of)
+        if rest and VIEW in self.writer.what:
+            return groups
+        for outcome in kept:
+            self._take(outcome, made_of)
+        return rest
+
+    def _resumed(self, groups: _Groups) -> _Groups:
+        rest = not_done(groups, self.journal, self.basis)
+        left = {info.id for infos in rest for info in infos}
+        done = [info.id for infos in groups for info in infos if info.id not in left]
+        for entry in self.journal.entries(done):
+            self.tally.add(entry)
+            if self.detailed is not None:
+                self.detailed.may_have(entry.report)
+        note(f"runtriage: going on: {len(done)} of {len(done) + len(left)} runs were done before")
+        return rest
+
+    def _take(self, outcome: Outcome, made_of: Mapping[str, str]) -> None:
+        """Count an outcome and put it into the journal; its curves are not needed after that."""
+        run_id = outcome.report.run.id
+        plan = None if outcome.plan is None else tuple(plan_lines(outcome.plan))
+        before = self.journal.find(run_id) if self.journal.resumed and plan == () else None
+        if before is not None and before.plan and before.made_of == made_of[run_id]:
+            plan = before.plan  # the marks were changed by the sweep that this one goes on with
+        refused = self.writer is not None and self.writer.refused is not None
+        entry = Entry(
+            report=outcome.report, made_of=made_of[run_id], failure=outcome.failure, kept=outcome.kept, plan=plan,
+            write_failure=outcome.write_failure, pictures=self._pictures(outcome),
+            done=outcome.failure is None and outcome.write_failure is None and not refused,
+        )
+        self.journal.add(run_id, entry)
+        self.tally.add(entry)
+
+    def _pictures(self, outcome: Outcome) -> tuple[str, str]:
+        if self.detailed is None:
+            return "", ""
+        from runtriage.outputs.report.html import picture
+
+        shown = picture(outcome.triage, self.detailed)
+        return shown.spark, shown.panel
+
+    def _with_project(self, swept: Swept) -> Swept:
+        if self.writer is None or VIEW not in self.writer.what:
+            return swept
+        judged = [Triage(report=entry.report) for entry in swept.entries() if entry.failure is None]
+        plan, failure = self.writer.project(judged)
+        return replace(swept, project=plan, project_failure=failure)
