@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import socket
+import platform
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -108,7 +108,7 @@ def take(file: IO[bytes], where: str) -> None:
 def signature(who: str) -> dict[str, str | int]:
     """Return who this process is, for the first line of a file that it holds."""
     since = datetime.now().astimezone().isoformat(sep=" ", timespec="seconds")
-    return {"who": who, "pid": os.getpid(), "host": socket.gethostname(), "since": since}
+    return {"who": who, "pid": os.getpid(), "host": platform.node(), "since": since}
 
 
 def _holder(line: bytes) -> str:
