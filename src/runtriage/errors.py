@@ -82,6 +82,12 @@ class RunNotFoundError(RunReadError):
     """The run was listed, or asked for, and is not there any more."""
 
 
+class AlertWriteError(RuntriageError):
+    """One alert could not be put at the tracker or taken away; the others are as planned."""
+
+    exit_code: ClassVar[int] = 4
+
+
 class MarkWriteError(RuntriageError):
     """Our marks could not be written to one run; its report is still good."""
 

@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-from wandb_server import writes
+from wandb_server import automations, writes
 from wandb_server.state import StoredRun, World, words
 
 USER = {
@@ -283,4 +283,5 @@ HANDLERS: dict[str, Callable[[World, dict[str, Any], str, str], dict[str, Any]]]
     "HistoryPage": _page,
     "RunFiles": _files,
     **writes.HANDLERS,
+    **automations.HANDLERS,
 }

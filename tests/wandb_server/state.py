@@ -88,6 +88,8 @@ class World:
         self.runs: dict[tuple[str, str, str], StoredRun] = {}
         self.projects: dict[tuple[str, str], int] = {}
         self.views: dict[str, dict[str, Any]] = {}
+        self.triggers: dict[str, dict[str, Any]] = {}
+        self.integrations: dict[str, dict[str, Any]] = {}
         self._ids = itertools.count(1)
 
     def add_project(self, entity: str, project: str) -> int:

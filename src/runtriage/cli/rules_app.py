@@ -57,37 +57,82 @@ class Target(StrEnum):
     """Where alert rules can go."""
 
     PROMETHEUS = "prometheus"
+    WANDB = "wandb"
 
 
 ToOpt = Annotated[Target, typer.Option("--to", help="What the rules are compiled for.")]
-FolderOpt = Annotated[str, typer.Option("-o", "--output", metavar="DIR", help="Folder of the compiled files.")]
+PlaceArg = Annotated[
+    str | None, typer.Argument(metavar="SOURCE", help="wandb: the project, as wandb://ENTITY/PROJECT.")
+]
+FolderOpt = Annotated[
+    str | None, typer.Option("-o", "--output", metavar="DIR", help="prometheus: folder of the compiled files.")
+]
 ExporterOpt = Annotated[
-    str, typer.Option(metavar="HOST:PORT", help="Where Prometheus finds `runtriage serve`.")
+    str, typer.Option(metavar="HOST:PORT", help="prometheus: where it finds `runtriage serve`.")
+]
+IntegrationOpt = Annotated[
+    str | None,
+    typer.Option(metavar="NAME", help="wandb: Slack channel or webhook of the team's settings that alerts go to."),
+]
+NearlyOpt = Annotated[
+    bool, typer.Option("--approximate", help="wandb: compile also what an automation can say only nearly.")
 ]
 
 
 @rules_app.command("plan", epilog="Example: runtriage rules plan rules.yaml --to prometheus -o prometheus")
-def rules_plan(rules: RulesArg, to: ToOpt, output: FolderOpt, exporter: ExporterOpt = "127.0.0.1:9187") -> None:  # noqa: ARG001  one target so far
-    """Print which compiled files differ from those there; change nothing."""
+def rules_plan(
+    rules: RulesArg, source: PlaceArg = None, *, to: ToOpt, output: FolderOpt = None,
+    exporter: ExporterOpt = "127.0.0.1:9187", integration: IntegrationOpt = None, approximate: NearlyOpt = False,
+) -> None:
+    """Print what `apply` would change; change nothing. For W&B also why a rule cannot be an automation."""
+    if to is Target.WANDB:
+        from runtriage.cli.rules_tracker import run_plan as run_wandb
+
+        place = _given(source, "SOURCE", to)
+        raise typer.Exit(run_wandb(rules, place, integration=integration, approximate=approximate))
     from runtriage.cli.rules_files import run_plan
 
-    raise typer.Exit(run_plan(rules, output, target=exporter))
+    raise typer.Exit(run_plan(rules, _given(output, "-o DIR", to), target=exporter))
 
 
-@rules_app.command("apply", epilog="Example: runtriage rules apply rules.yaml --to prometheus -o prometheus")
-def rules_apply(rules: RulesArg, to: ToOpt, output: FolderOpt, exporter: ExporterOpt = "127.0.0.1:9187") -> None:  # noqa: ARG001  one target so far
-    """Compile rules: a rule file, its promtool cases and a scrape configuration. Files of others are left alone."""
+@rules_app.command("apply", epilog="Example: runtriage rules apply rules.yaml wandb://t/p --to wandb --integration ci")
+def rules_apply(
+    rules: RulesArg, source: PlaceArg = None, *, to: ToOpt, output: FolderOpt = None,
+    exporter: ExporterOpt = "127.0.0.1:9187", integration: IntegrationOpt = None, approximate: NearlyOpt = False,
+) -> None:
+    """Compile rules: files for Prometheus, or automations of a W&B project. What others made is left alone.
+
+    For W&B: one file of rules a project; automations of rules that are not in it any more are removed. One that was
+    edited or switched off in W&B stays so until its rule changes. Proved against a stand-in server and client 0.31.
+    """
+    if to is Target.WANDB:
+        from runtriage.cli.rules_tracker import run_apply as run_wandb
+
+        place = _given(source, "SOURCE", to)
+        raise typer.Exit(run_wandb(rules, place, integration=integration, approximate=approximate))
     from runtriage.cli.rules_files import run_apply
 
-    raise typer.Exit(run_apply(rules, output, target=exporter))
+    raise typer.Exit(run_apply(rules, _given(output, "-o DIR", to), target=exporter))
 
 
-@rules_app.command("prune", epilog="Example: runtriage rules prune --to prometheus -o prometheus")
-def rules_prune(to: ToOpt, output: FolderOpt, dry_run: DryOpt = False) -> None:  # noqa: ARG001  one target so far
-    """Remove the compiled files from a folder, and nothing else."""
+@rules_app.command("prune", epilog="Example: runtriage rules prune wandb://team/p --to wandb --dry-run")
+def rules_prune(
+    source: PlaceArg = None, *, to: ToOpt, output: FolderOpt = None, dry_run: DryOpt = False
+) -> None:
+    """Remove the compiled files from a folder, or our automations from a W&B project, and nothing else."""
+    if to is Target.WANDB:
+        from runtriage.cli.rules_tracker import run_prune as run_wandb
+
+        raise typer.Exit(run_wandb(_given(source, "SOURCE", to), dry=dry_run))
     from runtriage.cli.rules_files import run_prune
 
-    raise typer.Exit(run_prune(output, dry=dry_run))
+    raise typer.Exit(run_prune(_given(output, "-o DIR", to), dry=dry_run))
+
+
+def _given(value: str | None, what: str, to: Target) -> str:
+    if value is None:
+        raise typer.BadParameter(f"--to {to} needs {what}")
+    return value
 
 
 @rules_app.command("notify", epilog="Example: runtriage rules notify rules.yaml mlflow:pretraining --to slack://…")

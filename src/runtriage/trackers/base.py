@@ -15,6 +15,8 @@ Contract
 * **Marks**: ``read_marks`` returns only ours; ``apply`` is idempotent, carries out exactly the plan, re-reads what it
   must merge with (the note) just before writing, and leaves foreign tags and text byte for byte. Rights are not probed
   by writing.
+* **Alerts**: ``read_alerts`` shows all that the project has, ours and others'; what is not ours is never changed, also
+  if it became somebody else's between a look and a change.
 """
 
 from __future__ import annotations
@@ -22,6 +24,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Protocol, runtime_checkable
 
+from runtriage.model.alert import Alert, Channel, Placed
 from runtriage.model.history import RunHistory, RunInfo
 from runtriage.model.marks import Marks, WritePlan
 
@@ -92,4 +95,25 @@ class MarkTarget(Protocol):
 
     def apply_project(self, plan: WritePlan) -> None:
         """Carry out a plan on the experiment or project."""
+        ...
+
+
+@runtime_checkable
+class RuleTarget(Protocol):
+    """A source whose tracker watches metrics by itself, so that compiled alert rules can be put there."""
+
+    def channels(self) -> tuple[Channel, ...]:
+        """Return where the tracker can send alerts to."""
+        ...
+
+    def read_alerts(self) -> tuple[Placed, ...]:
+        """Return all alerts of the project, ours and others'."""
+        ...
+
+    def put_alert(self, alert: Alert, before: Placed | None = None) -> None:
+        """Make an alert, or change one of ours that was found before; putting the same twice makes one."""
+        ...
+
+    def remove_alert(self, placed: Placed) -> None:
+        """Remove one of ours; one that is gone, or not ours any more, is left as it is."""
         ...

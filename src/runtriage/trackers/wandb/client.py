@@ -47,6 +47,7 @@ class WandbClient:
         self._limits = limits or Limits()
         self._lock = threading.Lock()
         self._service: Any = None
+        self._api: Any = None
         self._slots = threading.BoundedSemaphore(self._limits.threads)
 
     @property
@@ -56,7 +57,7 @@ class WandbClient:
 
     def close(self) -> None:
         """Forget the connection; the service process of the client ends with this process."""
-        self._service = None
+        self._service = self._api = None
 
     def list_runs(
         self, *, filters: Mapping[str, Any] | None = None, per_page: int = 100
@@ -72,26 +73,16 @@ class WandbClient:
         with translated(self.where, whole=True):
             from wandb.apis.public import Runs  # noqa: PLC0415
 
-            runs = iter(
-                Runs(
-                    service,
-                    self.entity,
-                    self.project,
-                    dict(filters or {}),
-                    order="-created_at",
-                    per_page=per_page,
-                    lazy=False,
-                )
-            )
+            fixed: dict[str, Any] = {"order": "-created_at", "per_page": per_page, "lazy": False}
+            runs = iter(Runs(service, self.entity, self.project, dict(filters or {}), **fixed))
         while True:
             with translated(self.where, whole=True):
                 try:
                     run = again(lambda: _next_run(runs))
                 except ValueError as error:
                     if "Could not find project" in str(error):
-                        raise SourceError(
-                            "there is no such project, or it is not yours to see", where=self.where
-                        ) from None
+                        what = "there is no such project, or it is not yours to see"
+                        raise SourceError(what, where=self.where) from None
                     raise
             if run is None:
                 return
@@ -175,11 +166,8 @@ class WandbClient:
             from wandb.apis.public import HistoryScan  # noqa: PLC0415
 
             service = self.service()
-            rows = again(
-                lambda: HistoryScan(
-                    run, service_api=service, min_step=start, max_step=stop, page_size=page, use_cache=False
-                )
-            )
+            fixed: dict[str, Any] = {"min_step": start, "max_step": stop, "page_size": page, "use_cache": False}
+            rows = again(lambda: HistoryScan(run, service_api=service, **fixed))
             while (row := again(lambda: next(rows, None))) is not None:
                 yield row
 
@@ -235,6 +223,11 @@ class WandbClient:
                 self._service = self._connect()
             return self._service
 
+    def api(self) -> Any:
+        """Return the client's own ``Api``, bounded in time as :meth:`service` is; raises as that."""
+        self.service()
+        return self._api
+
     def _connect(self) -> Any:
         try:
             import wandb  # noqa: PLC0415
@@ -244,10 +237,10 @@ class WandbClient:
             api = wandb.Api(timeout=int(self._limits.call))
             found = getattr(api, "_service_api", None)
             if found is None:
-                raise SourceError(
-                    f"wandb {wandb.__version__} is too old", where=self.where, hint="0.28 or later is needed"
-                )
-            return bounded(found, self._limits.attempt, self._limits.retries, self._limits.pause, self._limits.call)
+                raise SourceError(f"wandb {wandb.__version__} is too old", where=self.where, hint="it takes 0.28")
+            service = bounded(found, self._limits.attempt, self._limits.retries, self._limits.pause, self._limits.call)
+            self._api, api._service_api = api, service  # noqa: SLF001  it has no other way to end its calls
+            return service
 
 
 def workspace_modules() -> tuple[Any, Any]:
@@ -264,6 +257,13 @@ def workspace_modules() -> tuple[Any, Any]:
     except ImportError as error:
         raise MissingExtraError("wandb-workspaces is not installed", hint="pip install 'runtriage[wandb]'") from error
     return workspaces, reports
+
+
+def automation_types() -> Any:
+    """Return the client's module of automations; it is installed where there is a connection."""
+    from wandb import automations  # noqa: PLC0415
+
+    return automations
 
 
 def _next_run(runs: Any) -> Any:

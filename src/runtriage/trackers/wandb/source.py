@@ -17,12 +17,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from runtriage.errors import MarkWriteError, RunNotFoundError, RunReadError
+from runtriage.model.alert import Alert, Channel, Placed
 from runtriage.model.history import RunHistory, RunInfo, Track
 from runtriage.model.marks import Marks, WritePlan, content_digest
 from runtriage.model.refs import parse_address
 from runtriage.model.vocab import RunState
+from runtriage.trackers.wandb import automations, wire
 from runtriage.trackers.wandb import marks as own
-from runtriage.trackers.wandb import wire
 from runtriage.trackers.wandb.client import Limits, WandbClient, facts_of
 from runtriage.trackers.wandb.live import PAGE, Head, head, page_width
 from runtriage.trackers.wandb.live import lines as live_lines
@@ -34,7 +35,7 @@ _Tracks = tuple[dict[str, Track], tuple[str, ...], int]
 
 
 class WandbSource:
-    """The runs of one project. Implements ``HistorySource`` and ``MarkTarget``.
+    """The runs of one project. Implements ``HistorySource``, ``MarkTarget`` and ``RuleTarget``.
 
     Host and key are found as wandb itself finds them (``WANDB_BASE_URL``, ``WANDB_API_KEY``, ``wandb login``). Nothing
     is asked before the first call that needs it. Safe to use from several threads; at most eight histories are read at
@@ -161,6 +162,22 @@ class WandbSource:
     def apply_project(self, plan: WritePlan) -> None:
         """Carry out a plan on the project; raises as :meth:`apply`."""
         apply_project(self.client, plan)
+
+    def channels(self) -> tuple[Channel, ...]:
+        """Return the integrations of the team that automations can use."""
+        return automations.channels(self.client)
+
+    def read_alerts(self) -> tuple[Placed, ...]:
+        """Return the automations of the project, ours and others'."""
+        return automations.read_alerts(self.client)
+
+    def put_alert(self, alert: Alert, before: Placed | None = None) -> None:
+        """Make or change an automation of ours."""
+        automations.put_alert(self.client, alert, before)
+
+    def remove_alert(self, placed: Placed) -> None:
+        """Remove an automation of ours."""
+        automations.remove_alert(self.client, placed)
 
     def close(self) -> None:
         """Release the connection. May be called twice."""
