@@ -11,62 +11,23 @@ What W&B makes of an automation is taken from its documentation; its servers wer
 from __future__ import annotations
 
 import hashlib
-import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import msgspec
 
-from runtriage.model.alert import PREFIX, Alert, Change, Channel, Deviation, Over, RunEnd, Threshold, Trigger
-from runtriage.model.rule import (
-    Above,
-    AlertRule,
-    Backwards,
-    Below,
-    Drop,
-    Ended,
-    Jump,
-    NonFinite,
-    OutsideBand,
-    OverBest,
-    ShareAbove,
-    Stalled,
-    ZScore,
-)
+from runtriage.model.alert import PREFIX, Alert, Channel, RunEnd, Trigger
+from runtriage.model.rule import AlertRule
 from runtriage.outputs.alert_words import plain, say, trust
+from runtriage.outputs.wandb_triggers import Watched, looseness, trigger_of, without_limit
 
 ONCE = "W&B sends an automation at most once per run in 24 hours, and says nothing when it is over"
 """What holds for all automations, whatever the rule says."""
-NAMELESS = "W&B documents no variable by which a webhook would learn which run it is about; a Slack message shows it"
+NAMELESS = "W&B documents no variable by which a webhook would learn which run it is about"
 
 _NAME_LIMIT = 255
-_HUGE = 1e100
 _SHARED = ".any"
 """Ends the name of an automation for the rules of several configs; no id of a rule has a full stop."""
-_Found = tuple[Trigger, tuple[str, ...]] | str
-_NEVER: Mapping[type, str] = {
-    NonFinite: "no automation can tell that a value is NaN or infinite",
-    OutsideBand: "the band changes with the step; an automation has one limit for the whole run",
-    OverBest: "an automation does not remember the best value of a run",
-    Backwards: "an automation does not see steps, so none can tell that they go back",
-    Stalled: "an automation is looked at when a value arrives, so none can tell that no value arrives",
-}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Watched:
-    """What a rule watches in this project.
-
-    Attributes
-    ----------
-    metric
-        Exact name; hostile input. Empty for a rule on the run itself.
-    squared
-        The metric is logged squared, while the rule is about its root.
-    """
-
-    metric: str = ""
-    squared: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -169,9 +130,7 @@ def compile_rules(
 
 def _say(rule: AlertRule, watched: Watched) -> _Said | str:
     """Return the automation that says a rule, or why there is none."""
-    if not _is_text(watched.metric):
-        return "the name of its metric is no text that can be sent"
-    found = _trigger(rule, watched)
+    found = trigger_of(rule, watched)
     if isinstance(found, str):
         return found
     trigger, caveats = found
@@ -180,68 +139,10 @@ def _say(rule: AlertRule, watched: Watched) -> _Said | str:
     return _Said(rule=rule, trigger=trigger, caveats=caveats)
 
 
-def _trigger(rule: AlertRule, watched: Watched) -> _Found:
-    """Return the trigger of a rule and what it leaves out, or why there is none."""
-    condition, points = rule.condition, rule.for_points
-    found: _Found = _NEVER.get(type(condition), "an automation cannot wait until this has held for several points")
-    match condition:
-        case Above() | Below():
-            found = _limit(condition, points, watched)
-        case Jump() | Drop():
-            found = _change(condition, points, watched)
-        case ShareAbove() if points == 1:
-            found = Threshold(
-                metric=watched.metric, above=True, value=condition.share, over=Over.AVERAGE, window=condition.window
-            ), ("the mean of the values stands for the share of those above one half: the same for zeros and ones",)
-        case ZScore() if points == 1 and not watched.squared:
-            found = Deviation(metric=watched.metric, window=condition.window, limit=condition.limit), (
-                "W&B's documentation reads its z-score across runs, its client across the values of one run",
-            )
-        case Ended():
-            found = _run_end(condition)
-    return found
-
-
-def _limit(condition: Above | Below, points: int, watched: Watched) -> _Found:
-    """Return a limit that all of the newest points pass: the smallest, or the largest, of them does."""
-    if watched.squared and condition.value < 0:
-        return "its metric is logged squared, and the limit is negative"
-    above = isinstance(condition, Above)
-    over = Over.EACH if points == 1 else Over.MIN if above else Over.MAX
-    value = condition.value * condition.value if watched.squared else condition.value
-    if not math.isfinite(value):
-        return "its metric is logged squared, and the square of the limit is no number any more"
-    return Threshold(metric=watched.metric, above=above, value=value, over=over, window=points), ()
-
-
-def _change(condition: Jump | Drop, points: int, watched: Watched) -> _Found:
-    """Return a change against the values before."""
-    factor = condition.factor ** (2 if watched.squared else 1) if condition.factor < _HUGE else condition.factor
-    if factor >= _HUGE:
-        return f"a change by a factor of {condition.factor:g} is beyond any automation"
-    up = isinstance(condition, Jump)
-    caveats = ("the mean of the values before stands for their median",) if up else ()
-    if points > 1:
-        caveats = (*caveats, f"the {'mean' if up else 'largest'} of {points} values stands for each of them")
-    return Change(
-        metric=watched.metric, up=up, share=_short(factor - 1 if up else 1 - 1 / factor),
-        over=Over.AVERAGE if up else Over.MAX, window=points, before=condition.window,
-    ), caveats
-
-
 def _differs(said: _Said) -> tuple[str, ...]:
     """Return what an automation does not say as its rule does."""
     everywhere = "it speaks about the runs of every config of the project"
     return (everywhere, *said.caveats) if said.rule.config else said.caveats
-
-
-def _run_end(condition: Ended) -> _Found:
-    """Return the automation on the end of a run: W&B tells nobody of a run that was killed."""
-    states = tuple(state for state in dict.fromkeys(condition.states) if state != "killed")
-    if not states:
-        return "W&B starts no automation for a run that was killed"
-    killed = "killed" in condition.states
-    return RunEnd(states=states), ("it says nothing of a run that was killed",) if killed else ()
 
 
 def _named(
@@ -251,7 +152,7 @@ def _named(
     groups: dict[tuple[str, bytes], list[_Said]] = {}
     for one in said:
         key = _shared_key(one.rule) if one.rule.config else one.rule.id
-        alike = msgspec.json.encode((one.rule.severity, _without_limit(one.trigger)))
+        alike = msgspec.json.encode((one.rule.severity, without_limit(one.trigger)))
         groups.setdefault((key, alike), []).append(one)
     keys = [key for key, _ in groups]
     alerts = []
@@ -267,7 +168,7 @@ def _shared_key(rule: AlertRule) -> str:
 
 
 def _alert(name: str, group: Sequence[_Said], channel: Channel) -> Alert:
-    loosest = max(group, key=lambda one: (_looseness(one.trigger), one.rule.id))
+    loosest = max(group, key=lambda one: (looseness(one.trigger), one.rule.id))
     rule, trigger = loosest.rule, loosest.trigger
     lines = [f"{plain(rule.about, 200)}", f"Sent when {say(trigger)}."]
     if len(group) > 1:
@@ -276,7 +177,7 @@ def _alert(name: str, group: Sequence[_Said], channel: Channel) -> Alert:
     if differs := dict.fromkeys(text for one in group for text in _differs(one)):
         lines.append(f"Nearly what the rule says: {'; '.join(differs)}.")
     facts = {
-        "source": "runtriage", "rule": name.removeprefix(PREFIX), "about": plain(rule.about, 200),
+        "source": "runtriage", "rule": plain(name.removeprefix(PREFIX), _NAME_LIMIT), "about": plain(rule.about, 200),
         "condition": say(trigger), "severity": str(rule.severity), "project": "${project_name}",
         "entity": "${entity_name}", "event": "${event_type}",
     }
@@ -284,38 +185,3 @@ def _alert(name: str, group: Sequence[_Said], channel: Channel) -> Alert:
         name=name, about="\n".join(lines), title=plain(rule.about, 200).rstrip(".") or plain(rule.id),
         text="\n".join(lines[1:]), facts=facts, severity=rule.severity, trigger=trigger, channel=channel,
     )
-
-
-def _without_limit(trigger: Trigger) -> Trigger:
-    match trigger:
-        case Threshold():
-            return msgspec.structs.replace(trigger, value=0.0)
-        case Change():
-            return msgspec.structs.replace(trigger, share=0.0)
-        case Deviation():
-            return msgspec.structs.replace(trigger, limit=0.0)
-    return trigger
-
-
-def _looseness(trigger: Trigger) -> float:
-    match trigger:
-        case Threshold():
-            return trigger.value if trigger.above else -trigger.value
-        case Change():
-            return trigger.share
-        case Deviation():
-            return trigger.limit
-    return 0.0
-
-
-def _is_text(name: str) -> bool:
-    try:
-        name.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
-
-
-def _short(share: float) -> float:
-    """Round to what is meant: 0.62 and not 0.6200000000000001."""
-    return float(f"{share:.6g}")

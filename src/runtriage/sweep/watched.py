@@ -10,7 +10,7 @@ from runtriage.analysis.roles import is_squared
 from runtriage.model.history import RunInfo
 from runtriage.model.rule import AlertRule, Ended
 from runtriage.model.vocab import Role
-from runtriage.outputs.wandb_automations import Watched
+from runtriage.outputs.wandb_triggers import Watched
 from runtriage.pipeline import Params, fingerprint
 from runtriage.sweep.run import read_all
 from runtriage.trackers.base import HistorySource

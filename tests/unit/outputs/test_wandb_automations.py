@@ -29,7 +29,8 @@ from runtriage.model.rule import (
     Stalled,
     ZScore,
 )
-from runtriage.outputs.wandb_automations import Compiled, Watched, compile_rules
+from runtriage.outputs.wandb_automations import Compiled, compile_rules
+from runtriage.outputs.wandb_triggers import Watched
 from runtriage.testing.strategies import names
 
 SLACK = Channel(kind=ChannelKind.SLACK, id="s", name="#alerts", place="Acme")
@@ -222,7 +223,7 @@ def test_hostile_rules_make_harmless_automations(
     for alert in found.alerts:
         assert alert.name.startswith("runtriage:")
         assert len(alert.name) <= 255
-        said = [alert.title, alert.text, *(v for k, v in alert.facts.items() if k in {"about", "condition"})]
+        said = [alert.title, alert.text, *(v for k, v in alert.facts.items() if k in {"about", "condition", "rule"})]
         assert not set("<>@$\r\x1b\u202e\u2028") & set("".join(said))
         assert len(alert.description) < 3000
         share = getattr(alert.trigger, "share", 1.0)
