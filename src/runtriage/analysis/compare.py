@@ -19,6 +19,7 @@ from runtriage.analysis.context import data_switches
 from runtriage.analysis.departure import Departures, departures
 from runtriage.analysis.derived import CLIP_TOP, CLIPPED_SHARE, MOVE, VAL_GAP
 from runtriage.analysis.detectors import (
+    bursts,
     clipping,
     gaps,
     layers,
@@ -51,7 +52,7 @@ from runtriage.model.vocab import Role
 
 DETECTORS: tuple[Callable[[RunView], list[Form]], ...] = (
     non_finite.detect, resume.detect, loss_scale.detect, learning_rate.detect, warmup.detect, validation.detect,
-    sequence_length.detect, clipping.detect, layers.detect, spike.detect, loss_level.detect, norm_level.detect,
+    sequence_length.detect, clipping.detect, layers.detect, spike.detect, bursts.detect, loss_level.detect, norm_level.detect,
     oscillation.detect,
     self_level.detect, gaps.detect,
 )

@@ -36,7 +36,7 @@ def detect(view: RunView) -> list[Form]:
         for index in (LONE_INDEX, np.inf):
             hit = _first(view, role, index)
             if hit is not None:
-                form = _form(view, role, kind, *hit)
+                form = form_at(view, role, kind, *hit)
                 lone = index == np.inf and form.outcome == Outcome.RECOVERED
                 if lone:
                     # remarkable by the measured tail only: what is stated is the chance by the heavy one
@@ -86,7 +86,7 @@ def _shared(view: RunView, role: str, kind: FindingKind) -> Form | None:
 def rarest(view: RunView, role: str) -> float:
     """Chance that a healthy run holds as rare an excursion of a role, in any of its channels."""
     channels = _channels(view, role)
-    usable = _usable(view, role) if channels else np.zeros(0, dtype=bool)
+    usable = usable_rows(view, role) if channels else np.zeros(0, dtype=bool)
     if not usable.any():
         return 1.0
     chances = [
@@ -107,7 +107,7 @@ def _heaviest(channel: str, lone_index: float) -> float:
     return np.inf if channel.endswith(f"/{WIDTHS[-1]}") else lone_index
 
 
-def _usable(view: RunView, role: str) -> NDArray[np.bool_]:
+def usable_rows(view: RunView, role: str) -> NDArray[np.bool_]:
     """Rows behind the start that rise by more than is worth a word."""
     e, step = view.own.residual[role], view.own.step[f"{role}/1"]
     lead = max(5, int(np.searchsorted(step, view.axis.edges[min(LEAD_BINS, view.axis.bins)])))
@@ -128,7 +128,7 @@ def _first(view: RunView, role: str, lone_index: float) -> tuple[int, float, flo
     ]
     if not telling:
         return None
-    usable = _usable(view, role)
+    usable = usable_rows(view, role)
     if not usable.any():
         return None
     rows: list[tuple[int, float, float]] = []
@@ -146,7 +146,7 @@ def _first(view: RunView, role: str, lone_index: float) -> tuple[int, float, flo
     return row, max(r[1] for r in near), min(r[2] for r in near)
 
 
-def _form(view: RunView, role: str, kind: FindingKind, row: int, z: float, p: float) -> Form:
+def form_at(view: RunView, role: str, kind: FindingKind, row: int, z: float, p: float) -> Form:
     e, step, unit = view.own.residual[role], view.own.step[f"{role}/1"], view.own.z[f"{role}/1"]
     n = e.size
     first = row

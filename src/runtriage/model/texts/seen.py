@@ -120,6 +120,10 @@ SEEN: Mapping[str, tuple[str, str]] = {
         "{holders} 个同组 run 中有 {sharing} 个在这一步出现同样的偏离",
     ),
     "spike.places": ("shared excursions at steps {steps}", "各 run 共同偏离的步：{steps}"),
+    "bursts.count": (
+        "{count} bursts of z {z:.1f} or more from step {step} on, more than the cohort's tail allows",
+        "自第 {step} 步起出现 {count} 次 z 不低于 {z:.1f} 的突发，超出同组 run 的尾部分布",
+    ),
     "spike.other": ("{other} z {z:.1f} at the same place", "同一位置上{other}的 z 为 {z:.1f}"),
     "val.gap": (
         "validation over training x {factor:.3g} against the cohort's, z {z:.1f}",
