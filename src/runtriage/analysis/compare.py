@@ -52,9 +52,8 @@ from runtriage.model.vocab import Role
 
 DETECTORS: tuple[Callable[[RunView], list[Form]], ...] = (
     non_finite.detect, resume.detect, loss_scale.detect, learning_rate.detect, warmup.detect, validation.detect,
-    sequence_length.detect, clipping.detect, layers.detect, spike.detect, bursts.detect, loss_level.detect, norm_level.detect,
-    oscillation.detect,
-    self_level.detect, gaps.detect,
+    sequence_length.detect, clipping.detect, layers.detect, spike.detect, bursts.detect, loss_level.detect,
+    norm_level.detect, oscillation.detect, self_level.detect, gaps.detect,
 )
 """Every detector; they look at the same view and know nothing of each other."""
 

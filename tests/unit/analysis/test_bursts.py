@@ -12,7 +12,7 @@ from runtriage.model.vocab import FindingKind
 from tests.drawn_cohort import ALARMS, Curves, cohort, first, near, the
 
 PLACES = (400, 470, 555, 610, 720, 805)
-DIRTY = (130, 210, 300, 350, 450, 520, 660, 850)
+DIRTY = (130, 300, 520, 850)
 """Where single siblings have a burst of their own: the cohort's tail is heavy."""
 
 

@@ -147,6 +147,17 @@ def _first(view: RunView, role: str, lone_index: float) -> tuple[int, float, flo
 
 
 def form_at(view: RunView, role: str, kind: FindingKind, row: int, z: float, p: float) -> Form:
+    """Describe the spike that a row of a role belongs to: its start, peak and end, what it leaves, and who shares it.
+
+    Parameters
+    ----------
+    view, role, kind
+        Where, and what to call it.
+    row
+        A row of it.
+    z, p
+        Size, and chance that a healthy run shows it.
+    """
     e, step, unit = view.own.residual[role], view.own.step[f"{role}/1"], view.own.z[f"{role}/1"]
     n = e.size
     first = row
