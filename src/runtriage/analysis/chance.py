@@ -7,10 +7,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from runtriage.analysis.calibrate import SPIKE_SHARE
-from runtriage.analysis.detectors.spike import rarest
 from runtriage.analysis.form import Form, RunView
 from runtriage.analysis.null_table import RARITY, RARITY_CHANCES
 from runtriage.analysis.order_stats import Array
+from runtriage.analysis.spikes import rarest
 from runtriage.model.vocab import Role
 
 _LEAST_BINS = 3

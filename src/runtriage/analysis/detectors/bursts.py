@@ -13,10 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammainc
 
-from runtriage.analysis.detectors.spike import LONE_INDEX, form_at, usable_rows
 from runtriage.analysis.excursions import shared_steps
 from runtriage.analysis.form import Form, RunView
 from runtriage.analysis.order_stats import Array, median
+from runtriage.analysis.spikes import LONE_INDEX, form_at, usable_rows
 from runtriage.model.phrase import phrase
 from runtriage.model.vocab import FindingKind, Role
 
