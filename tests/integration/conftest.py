@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import pytest
 from mlflow_server.faults import FaultServer
 from mlflow_server.real import RealServer, real_server
+from mlflow_store.postgres import INSTALL, cluster, programs
 from wandb_server import Behaviour, StandIn
 from wandb_server.samples import QUICK
 from wandb_server.session import stand_in
 
 from runtriage.trackers.wandb.source import WandbSource
+
+if TYPE_CHECKING:
+    from mlflow_store.store import Store
 
 pytest.register_assert_rewrite("runtriage.testing.contracts")
 
@@ -51,3 +57,19 @@ def source(server: StandIn) -> Iterator[WandbSource]:
     server.counts.clear()
     yield opened
     opened.close()
+
+
+@pytest.fixture(scope="module", params=["sqlite", "postgresql"])
+def store(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
+    """Yield a store of each kind."""
+    from mlflow_store.store import Store  # noqa: PLC0415  loads MLflow
+
+    folder = tmp_path_factory.mktemp(request.param)
+    with contextlib.ExitStack() as stack:
+        if request.param == "sqlite":
+            url = f"sqlite:///{folder}/mlflow.db"
+        elif programs() is None:
+            pytest.skip(f"no PostgreSQL server that can be run here: {INSTALL}")
+        else:
+            url = stack.enter_context(cluster(folder))
+        yield stack.enter_context(Store(url).closing())

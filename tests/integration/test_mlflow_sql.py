@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
 import math
 import sys
-from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
 import sqlalchemy as sa
 from mlflow_server.real import RealServer
-from mlflow_store.postgres import INSTALL, cluster, programs
 from mlflow_store.store import T0, Store, opened
 
 from runtriage.errors import (
@@ -27,18 +24,6 @@ from runtriage.trackers.mlflow_sql import source as sql_source
 from runtriage.trackers.mlflow_sql.client import Database
 
 pytestmark = pytest.mark.integration
-@pytest.fixture(scope="module", params=["sqlite", "postgresql"])
-def store(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
-    """Yield a store of each kind."""
-    folder = tmp_path_factory.mktemp(request.param)
-    with contextlib.ExitStack() as stack:
-        if request.param == "sqlite":
-            url = f"sqlite:///{folder}/mlflow.db"
-        elif programs() is None:
-            pytest.skip(f"no PostgreSQL server that can be run here: {INSTALL}")
-        else:
-            url = stack.enter_context(cluster(folder))
-        yield stack.enter_context(Store(url).closing())
 
 
 def test_both_doors_tell_the_same(mlflow_server: RealServer) -> None:

@@ -5,6 +5,12 @@ off (``…-bulk`` does beyond 25,000 rows), both without a word. Its pages are O
 time stamp: a point that comes in late, with an old time stamp, moves all rows after it by one, so that the next page
 repeats a row and the new point is on no page. Each page is therefore asked for from a few rows before the end of the
 last one, and if those rows are not the same again, everything is read once more.
+
+The same makes tails. A listing's latest point of a metric does not: it is the one of the highest step, and does not
+change while a run that was resumed at a lower step catches up, so every metric is asked for. Points are only ever added
+to a metric. If of n known rows the last ones stand again at the places up to n, and all rows behind them are later than
+any known one, then no known row is among those behind, so all stand before, and nothing else has room there: the past
+is what it was. A point that came in late moves the rows and shows.
 """
 
 from __future__ import annotations
@@ -16,8 +22,9 @@ from typing import Any
 import msgspec
 
 from runtriage.model.history import Track
+from runtriage.trackers.joints import joined, part, same
 from runtriage.trackers.mlflow import wire
-from runtriage.trackers.mlflow.client import MlflowClient
+from runtriage.trackers.mlflow.client import ApiError, MlflowClient
 from runtriage.trackers.mlflow.rows import Rows, track
 
 POINTS_PER_PAGE = 25_000
@@ -61,10 +68,42 @@ class MetricReader:
         note = f"{key!r} was still being written out of order while it was read: some points may be missing"
         return track(parts), note
 
-    def _read_pages(self, run_id: str, key: str) -> tuple[list[Rows], bool]:
-        """Return the pages of one pass and whether no row moved meanwhile."""
+    def continued(self, run_id: str, key: str, known: Track) -> Track | None:
+        """Return all points given those known, or None if it cannot be shown that these are the first ones.
+
+        Parameters
+        ----------
+        run_id, key
+            The metric.
+        known
+            What :meth:`read` returned before, without a note; returned itself if there is nothing new.
+
+        Raises
+        ------
+        SourceError
+            As :meth:`MlflowClient.get`.
+        """
+        count = min(_OVERLAP, len(known.step))
+        if not count or known.wall is None:
+            return None
+        try:
+            parts, steady = self._read_pages(run_id, key, len(known.step) - count)
+        except ApiError as error:
+            if error.status == 400:  # a server with tokens of another make
+                return None
+            raise
+        found = track(parts)
+        if not steady or not same(part(found, 0, count), part(known, -count)):
+            return None
+        new = part(found, count)
+        if not len(new.step):
+            return known
+        return joined(known, new) if new.wall is not None and new.wall[0] > known.wall[-1] else None
+
+    def _read_pages(self, run_id: str, key: str, begin: int = 0) -> tuple[list[Rows], bool]:
+        """Return the pages of one pass, from a row on, and whether no row moved meanwhile."""
         parts: list[Rows] = []
-        total, steady, token = 0, True, ""
+        total, steady, token = begin, True, offset_token(begin) if begin else ""
         while True:
             page = self._page(run_id, key, token)
             start = token_offset(token)

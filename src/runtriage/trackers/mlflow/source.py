@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import Any, NoReturn
 from urllib.parse import quote, urlsplit
 
 from runtriage.errors import RunNotFoundError, RunReadError, SourceError
-from runtriage.model.history import RunHistory, RunInfo
+from runtriage.model.history import RunHistory, RunInfo, Track
 from runtriage.model.marks import Marks, WritePlan
 from runtriage.trackers.mlflow import wire
 from runtriage.trackers.mlflow.access import Access, access_to
@@ -27,7 +27,7 @@ _NAMES_SHOWN = 5
 
 
 class MlflowSource:
-    """The runs of one experiment on a tracking server. Implements ``HistorySource`` and ``MarkTarget``.
+    """The runs of one experiment on a server. Implements ``HistorySource``, ``TailSource`` and ``MarkTarget``.
 
     Nothing is asked of the server before the first call that needs it. Safe to use from several threads.
 
@@ -121,9 +121,20 @@ class MlflowSource:
         SourceError
             The server cannot be reached or refuses.
         """
+        return self._read(info, {})
+
+    def read_tail(self, info: RunInfo, cached: RunHistory) -> RunHistory | None:
+        """Return the same as :meth:`read`, pulling of each metric what was logged since; raises as it does.
+
+        Each metric is asked for, from a few points before the end of what is known: a listing does not show that a run
+        was resumed below its highest step. A metric whose past is not as it was is read whole.
+        """
+        return None if cached.notes else self._read(info, cached.tracks)
+
+    def _read(self, info: RunInfo, known: Mapping[str, Track]) -> RunHistory:
         run = self._get(info.id)
         try:
-            found = {key: self._metrics.read(info.id, key) for key in run.metric_keys}
+            found = {key: self._points(info.id, key, known.get(key)) for key in run.metric_keys}
         except ApiError as error:
             self._raise_for_run(error, info.id)
         if not all(len(track.step) for track, _ in found.values()):
@@ -194,6 +205,10 @@ class MlflowSource:
     def close(self) -> None:
         """Release connections. May be called twice."""
         self._client.close()
+
+    def _points(self, run_id: str, key: str, known: Track | None) -> tuple[Track, str | None]:
+        found = self._metrics.continued(run_id, key, known) if known is not None else None
+        return (found, None) if found is not None else self._metrics.read(run_id, key)
 
     def _get(self, run_id: str) -> wire.RunRecord:
         try:

@@ -18,6 +18,7 @@ from urllib.parse import quote, unquote
 import sqlalchemy as sa
 
 from runtriage.errors import AccessRefusedError, MissingExtraError, SourceError, SourceUnreachableError, UsageError
+from runtriage.trackers.mlflow.rows import SECONDS_BELOW
 from runtriage.trackers.mlflow_sql.columns import from_blobs, from_rows, joined
 from runtriage.trackers.mlflow_sql.rows import Points
 
@@ -163,6 +164,25 @@ class Reader:
         # This order is that of an index; without it the planner takes one that walks the points of other runs.
         query = sa.select(table.key, *_POINT_COLUMNS).where(mine).order_by(table.key, table.step)
         return joined(list(self._fetched(query)))
+
+    def points_since(self, run_id: str, second: int) -> tuple[Points, dict[str, int]]:
+        """Return the points of a run from a moment on, and how many each metric has before it, by two statements.
+
+        Parameters
+        ----------
+        run_id
+            The run.
+        second
+            Whole seconds since the epoch.
+        """
+        table = _METRICS.c
+        mine = table.run_uuid == run_id
+        in_seconds = table.timestamp < SECONDS_BELOW
+        since = sa.or_(in_seconds & (table.timestamp >= second), ~in_seconds & (table.timestamp >= second * 1000))
+        count = sa.select(table.key, sa.func.count()).where(mine & ~since).group_by(table.key)
+        before = {key: int(number) for key, number in self._rows(count)}
+        query = sa.select(table.key, *_POINT_COLUMNS).where(mine & since).order_by(table.key, table.step)
+        return joined(list(self._fetched(query))), before
 
     def walks_all_runs(self) -> bool:
         """Return True if MLflow's own question for one metric would walk that metric's points of all runs."""

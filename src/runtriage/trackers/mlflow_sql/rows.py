@@ -11,6 +11,7 @@ import math
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Any
 
 import msgspec
@@ -61,7 +62,7 @@ def tracks(points: Points) -> dict[str, Track]:
     Returns
     -------
     dict
-        Metric name to track; arrays cannot be written to. ``wall`` is None where the client sent no time stamps.
+        Metric name to track, sorted; arrays cannot be written to. ``wall`` is None where no time stamps were sent.
 
     Notes
     -----
@@ -74,7 +75,7 @@ def tracks(points: Points) -> dict[str, Track]:
     columns: Any = (points.step, points.stamp, points.value, points.nan)
     step, stamp, value, nan = columns if grouped is None else (column[grouped] for column in columns)
     found = {}
-    for index, key in enumerate(points.keys):
+    for index, key in sorted(enumerate(points.keys), key=itemgetter(1)):
         part = slice(bounds[index], bounds[index + 1])
         found[key] = _track(step[part], stamp[part], value[part], nan[part])
     return found

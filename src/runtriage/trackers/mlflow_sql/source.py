@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from runtriage.errors import (
     AccessRefusedError,
@@ -20,9 +20,12 @@ from runtriage.model.refs import database_url, parse_address
 from runtriage.trackers.mlflow import wire
 from runtriage.trackers.mlflow_sql.rows import records, tracks
 from runtriage.trackers.mlflow_sql.schema import check_version
+from runtriage.trackers.mlflow_sql.tails import continued, last_second
 
 if TYPE_CHECKING:
     from runtriage.trackers.mlflow_sql.client import Database, Reader
+
+T = TypeVar("T")
 
 RUNS_PER_PAGE = 500
 _NAMES_SHOWN = 5
@@ -33,7 +36,9 @@ _ANALYZE = (
 
 
 class SqlSource:
-    """The runs of one experiment in a database. Implements ``HistorySource``; nothing is opened before it is needed.
+    """The runs of one experiment in a database. Implements ``HistorySource`` and ``TailSource``.
+
+    Nothing is opened before it is needed.
 
     Parameters
     ----------
@@ -115,20 +120,36 @@ class SqlSource:
         SourceError
             The database cannot be reached or refuses.
         """
+        record, points = self._answered(info, lambda reader: reader.points(info.id))
+        return RunHistory(info=self._info(record), tracks=tracks(points))
+
+    def read_tail(self, info: RunInfo, cached: RunHistory) -> RunHistory | None:
+        """Return the same as :meth:`read`, pulling what was logged from the last second known on; raises as it does.
+
+        None if a metric has more or fewer points before that second than it had, or others in it.
+        """
+        second = last_second(cached.tracks)
+        if cached.notes or second is None:
+            return None
+        record, (points, before) = self._answered(info, lambda reader: reader.points_since(info.id, second))
+        found = continued(cached.tracks, tracks(points), before, second)
+        return None if found is None else RunHistory(info=self._info(record), tracks=found)
+
+    def _answered(self, info: RunInfo, question: Callable[[Reader], T]) -> tuple[wire.RunRecord, T]:
         self._experiment_id()
         try:
             with self._database.reading() as reader:
                 record = records(*reader.facts([info.id])).get(info.id)
-                points = reader.points(info.id) if record is not None else None
+                answer = question(reader) if record is not None else None
         except (SourceUnreachableError, AccessRefusedError):
             raise
         except SourceError as error:
             raise RunReadError(error.message, where=self._where(info.id), hint=error.hint) from error
         except (ValueError, TypeError, OverflowError) as error:  # SQLite takes anything in any column
             raise RunReadError("the run holds points that are no numbers", where=self._where(info.id)) from error
-        if record is None or points is None or record.deleted:
+        if record is None or answer is None or record.deleted:
             raise RunNotFoundError("the run does not exist, or is deleted", where=self._where(info.id))
-        return RunHistory(info=self._info(record), tracks=tracks(points))
+        return record, answer
 
     def advice(self) -> tuple[str, ...]:
         """Return what would help this database, as sentences for ``runtriage doctor``; raises as :meth:`list_runs`."""
