@@ -39,9 +39,9 @@ def counts(monkeypatch: pytest.MonkeyPatch) -> dict[str, int]:
 def reports(address: str, cache: Path | str, *, fresh: bool = False) -> bytes:
     """Sweep, and return the file of reports."""
     ask = Ask(source=address, json="-", fresh=fresh)
-    swept = perform(ask, Settings(cache=CacheSettings(address=str(cache))))
-    assert not swept.tally.failed
-    return json_lines([outcome.report for outcome in swept.outcomes])
+    with perform(ask, Settings(cache=CacheSettings(address=str(cache)))) as swept:
+        assert not swept.tally.failed
+        return b"".join(json_lines(entry.report for entry in swept.entries()))
 
 
 def on_wandb(server: StandIn, history: RunHistory, **fields: object) -> None:
