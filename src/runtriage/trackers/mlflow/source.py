@@ -36,7 +36,7 @@ class MlflowSource:
     access
         Server, experiment and credentials.
     client
-        HTTP client; made from ``access`` if not given.
+        Made from ``access`` if not given.
     runs_per_page, points_per_page
         Sizes of the pages asked for; only tests have a reason to change them.
     """
@@ -124,11 +124,7 @@ class MlflowSource:
         return self._read(info, {})
 
     def read_tail(self, info: RunInfo, cached: RunHistory) -> RunHistory | None:
-        """Return the same as :meth:`read`, pulling of each metric what was logged since; raises as it does.
-
-        Each metric is asked for, from a few points before the end of what is known: a listing does not show that a run
-        was resumed below its highest step. A metric whose past is not as it was is read whole.
-        """
+        """Return the same as :meth:`read`, pulling of each metric what was logged since; raises as it does."""
         return None if cached.notes else self._read(info, cached.tracks)
 
     def _read(self, info: RunInfo, known: Mapping[str, Track]) -> RunHistory:
@@ -139,11 +135,8 @@ class MlflowSource:
             self._raise_for_run(error, info.id)
         if not all(len(track.step) for track, _ in found.values()):
             self._get(info.id)  # the server answers a run that is gone with empty lists
-        return RunHistory(
-            info=self._info(run),
-            tracks={key: track for key, (track, _) in found.items()},
-            notes=tuple(note for _, note in found.values() if note is not None),
-        )
+        notes = tuple(note for _, note in found.values() if note is not None)
+        return RunHistory(info=self._info(run), tracks={key: track for key, (track, _) in found.items()}, notes=notes)
 
     def read_marks(self, info: RunInfo) -> Marks:
         """Return our marks on a run as they are now; raises as :meth:`read`."""
