@@ -14,9 +14,8 @@ from runtriage.analysis.compare import Compared, compare, to_members
 from runtriage.analysis.diagnose import diagnose
 from runtriage.analysis.form import Form
 from runtriage.analysis.judge import level, reason, severity
-from runtriage.analysis.order_stats import Array, moving_median
+from runtriage.analysis.order_stats import moving_median
 from runtriage.analysis.prepare import prepare
-from runtriage.analysis.robust import running_median
 from runtriage.analysis.sketch import make_axis
 from runtriage.model.baseline import Baseline, BaselineSet
 from runtriage.model.curve import Curve, Triage
@@ -34,8 +33,6 @@ MAX_COHORT = 64
 
 _LEAST_ROWS = 3
 _SMOOTH = 25
-_SMOOTH_EVERY = 4
-"""Medians taken for each half window of the smoothed curve."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -222,30 +219,18 @@ def _curves(run: PreparedRun, compared: Compared) -> tuple[Curve, ...]:
         band = {}
         if role in view.centre and role in view.z and role in view.r:
             centre = view.centre[role]
-            half = 3.0 * np.abs(
-                np.where(view.z[role] != 0, view.r[role] / np.where(view.z[role] != 0, view.z[role], 1.0), np.nan)
-            )
-            half = moving_median(half, 4)
-            known = np.isfinite(centre) & np.isfinite(half)
+            z = view.z[role]
+            reach = moving_median(np.where(z != 0, 3.0 * np.abs(view.r[role] / z), np.nan), 4)
+            known = np.isfinite(centre) & np.isfinite(reach)
+            centre, reach = centre[known], reach[known]
             band = {
-                "band_step": view.axis.mid[known], "band_low": np.exp(centre - half)[known],
-                "band_high": np.exp(centre + half)[known],
+                "band_step": view.axis.mid[known], "band_low": np.exp(centre - reach),
+                "band_high": np.exp(centre + reach),
             }
-        smooth = None
-        if role != Role.LR and series.step.size >= 2 * _SMOOTH and np.isfinite(series.value).all():
-            smooth = _smoothed(series.value)
-        out.append(Curve(metric=series.metric, role=role, step=series.step, value=series.value, smooth=smooth, **band))
+        rows = series.step.size
+        noisy = role != Role.LR and rows >= 2 * _SMOOTH and np.isfinite(series.value).all()
+        half = min(_SMOOTH, rows // 20 + 1) if noisy else 0
+        out.append(
+            Curve(metric=series.metric, role=role, step=series.step, value=series.value, half_window=half, **band)
+        )
     return tuple(out)
-
-
-def _smoothed(value: Array) -> Array:
-    """Take a running median for the eye: at every few rows, with straight lines between them."""
-    half = min(_SMOOTH, value.size // 20 + 1)
-    every = max(1, half // _SMOOTH_EVERY)
-    if every == 1:
-        return running_median(value, half)
-    padded = np.concatenate([value[half:0:-1], value, value[-2 : -half - 2 : -1]])
-    windows = np.array(np.lib.stride_tricks.sliding_window_view(padded, 2 * half + 1)[::every])
-    windows.sort(axis=1)
-    at = np.arange(len(windows)) * every
-    return np.asarray(np.interp(np.arange(value.size), at, windows[:, half]))

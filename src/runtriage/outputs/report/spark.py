@@ -24,7 +24,8 @@ def render_spark(triage: Triage) -> str:
     if curve is None:
         return ""
     x = Scale(low=float(curve.step[0]), high=float(curve.step[-1]), start=_PAD, stop=WIDTH - _PAD)
-    shown = curve.smooth if curve.smooth is not None else curve.value
+    smooth = curve.smooth
+    shown = smooth if smooth is not None else curve.value
     y = value_scale(curve.value, None, start=HEIGHT - _PAD, stop=_PAD)
     size = f'viewBox="0 0 {WIDTH} {HEIGHT}" width="{WIDTH}" height="{HEIGHT}"'
     out = [f'<svg class="rt spark" {size} aria-hidden="true">']
@@ -35,7 +36,7 @@ def render_spark(triage: Triage) -> str:
         stop = WIDTH - _PAD if found[0].end_step is None else max(float(x.at(found[0].end_step)), at + 2)
         out.append(f'<rect class="shade {tone}" x="{at:.1f}" y="0" width="{stop - at:.1f}" height="{HEIGHT}"/>')
         out.append(f'<path class="onset {tone}" d="M{at:.1f} 0V{HEIGHT}"/>')
-    if curve.smooth is not None:
+    if smooth is not None:
         out.append(f'<path class="raw dense loss" d="{range_path(curve.step, curve.value, x, y)}"/>')
     out.append(f'<path class="line loss" d="{thin_path(curve.step, shown, x, y)}"/></svg>')
     return "".join(out)

@@ -88,7 +88,8 @@ def draw_panel(curve: Curve, box: Box, notes: list[Note], clip: str, *, steps_be
     if curve.band_step is not None and curve.band_low is not None and curve.band_high is not None:
         path = area_path(curve.band_step, curve.band_low, curve.band_high, x, y)
         out.append(f'<path class="band" d="{path}"/>' if path else "")
-    smooth = curve.smooth[part] if curve.smooth is not None else None
+    line = curve.smooth
+    smooth = line[part] if line is not None else None
     weight = "line" if smooth is None else "raw dense" if step.size > box.width else "raw"
     out.append(f'<path class="{weight} {tint}" d="{range_path(step, value, x, y)}"/>')
     if smooth is not None:

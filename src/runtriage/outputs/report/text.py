@@ -79,7 +79,8 @@ def _plot(curve: Curve, curves: list[Curve], report: Report, width: int, ink: In
     low, high = _range(curves)
     grid = Grid(columns=width - _MARGIN, rows=rows, low=low, high=high, axis=axis)
     raw = grid.dots(curve.step, curve.value)
-    smooth = grid.dots(curve.step, curve.smooth) if curve.smooth is not None else None
+    line = curve.smooth
+    smooth = grid.dots(curve.step, line) if line is not None else None
     labels = {int(float(axis.at(tick)) // 4): value_text(tick) for tick in axis.ticks(rows // 2)}
     scale = ", log" if axis.log else ""
     title = f"{words.role_name(curve.role)} ({words.one_line(curve.metric, 40)}{scale})"
