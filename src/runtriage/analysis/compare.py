@@ -165,6 +165,7 @@ class _Beside:
     counts: NDArray[np.intp]
     paired: list[bool]
     schedule: tuple[Array, Array] | None
+    usual_phases: tuple[Phase, ...]
     pools: dict[str, TailPool]
     budget: float
 
@@ -200,7 +201,8 @@ class _Beside:
                 role: [self.table.events[j].get(role, np.empty(0, np.int64)) for j in others]
                 for role in (*NOISE_FLOOR, loss_scale.HALVINGS)
             } if has else {},
-            schedule=self.schedule if has else None, phases=_phases(lr, memory), memory=memory,
+            schedule=self.schedule if has else None, usual_phases=self.usual_phases if has else (),
+            phases=_phases(lr, memory), memory=memory,
         )
 
     def _tails(self, own: Excursions, others: list[int]) -> dict[str, Tail]:
@@ -253,7 +255,7 @@ def _round(
         ]
     beside = _Beside(
         axis=axis, table=table, moved=moved, roles=roles, use=use, counts=counts, paired=paired, budget=budget,
-        schedule=table.schedule(axis.bins), pools=_pools(table),
+        schedule=table.schedule(axis.bins), usual_phases=table.usual_phases(axis.bins), pools=_pools(table),
     )
     result = []
     for i, run in enumerate(runs):

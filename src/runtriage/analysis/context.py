@@ -77,11 +77,20 @@ def off_schedule(view: RunView, schedule: tuple[Array, Array], lr: Series) -> tu
     known = cast("tuple[object, int | None, float] | None", view.memory.get("off_schedule"))
     if known is None or known[0] is not schedule:
         step = lr.step.astype(np.float64)
-        row, change = jumps_off(schedule, step, lr.value)
-        if row is None:
-            row, change = leaves(schedule, step, lr.value)
+        row, change = None, 0.0
+        if not _follows(schedule, step, lr.value):
+            row, change = jumps_off(schedule, step, lr.value)
+            if row is None:
+                row, change = leaves(schedule, step, lr.value)
         view.memory["off_schedule"] = known = (schedule, row, change)
     return known[1], known[2]
+
+
+def _follows(schedule: tuple[Array, Array], step: Array, value: Array) -> bool:
+    """Rule out quickly that an lr jumps off or leaves a schedule: it is so near that no two rows differ enough."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        away = np.abs(np.log(value) - np.interp(step, *schedule))
+    return not (away[np.isfinite(away)] > min(_JUMP / 2, _OFF)).any()
 
 
 def leaves(schedule: tuple[Array, Array], step: Array, value: Array) -> tuple[int | None, float]:

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from runtriage.analysis.order_stats import Array, median, moving_median
 from runtriage.analysis.sketch import Axis, Sketch
@@ -199,13 +199,27 @@ def _largest(at: NDArray[np.intp], z: Array) -> Array:
 
 
 def shared_steps(events: list[NDArray[np.int64]], step: float, tolerance: float) -> int:
-    """Count the members with one of their largest excursions near a step.
+    """Count the members with one of their largest excursions near a step; see :func:`sharing_at`."""
+    return int(sharing_at(events, [step], tolerance)[0])
+
+
+def sharing_at(events: list[NDArray[np.int64]], steps: ArrayLike, tolerance: float) -> NDArray[np.intp]:
+    """Count the members with one of their largest excursions near each of some steps.
 
     Parameters
     ----------
     events
         Steps of each member's largest excursions.
-    step, tolerance
-        Where, and how far off still counts.
+    steps, tolerance
+        Where, shape (m,), and how far off still counts.
+
+    Returns
+    -------
+    ndarray of int
+        Members per step, shape (m,).
     """
-    return sum(bool(e.size) and bool((np.abs(e - step) <= tolerance).any()) for e in events)
+    held = np.full((len(events), max((e.size for e in events), default=0)), np.inf)
+    for row, e in zip(held, events, strict=True):
+        row[: e.size] = e
+    near = np.abs(held - np.asarray(steps, np.float64)[:, None, None]) <= tolerance
+    return np.asarray(near.any(axis=2).sum(axis=1))

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +17,8 @@ from runtriage.model.phrase import Phrase
 from runtriage.model.report import Phase
 from runtriage.model.series import PreparedRun
 from runtriage.model.vocab import Explanation, FindingKind, Outcome
+
+T = TypeVar("T")
 
 DRIFT_RANK = 35
 """Rank of a level that drifts: weaker than anything that names a mechanism."""
@@ -51,8 +54,8 @@ class RunView:
         Role to each member's steps of largest excursions.
     schedule
         The cohort's (step, log lr), or None.
-    phases
-        From the run's own lr.
+    phases, usual_phases
+        From the run's own lr, and from the cohort's schedule.
     memory
         What a detector worked out from the run alone; kept between the rounds of a comparison.
     """
@@ -77,12 +80,27 @@ class RunView:
     events: Mapping[str, list[NDArray[np.int64]]]
     schedule: tuple[Array, Array] | None
     phases: tuple[Phase, ...]
+    usual_phases: tuple[Phase, ...] = ()
     memory: dict[str, object] = field(default_factory=dict)
 
     @property
     def has_cohort(self) -> bool:
         """True with at least two other runs."""
         return self.members >= 2
+
+    def once(self, key: str, make: Callable[[], T]) -> T:
+        """Return what depends on the run alone: made in the first round of a comparison and kept for the others.
+
+        Parameters
+        ----------
+        key
+            Its name in :attr:`memory`.
+        make
+            Called when it is not there yet.
+        """
+        if key not in self.memory:
+            self.memory[key] = make()
+        return cast("T", self.memory[key])
 
     def limit(self, role: str) -> float:
         """Return the z that three bins in a row must pass; infinite for a role that is not compared."""

@@ -13,8 +13,10 @@ from runtriage.analysis.excursions import NOISE_FLOOR, Excursions
 from runtriage.analysis.form import Form
 from runtriage.analysis.order_stats import Array, nan_median
 from runtriage.analysis.paired import Rows
+from runtriage.analysis.schedule import phases
 from runtriage.analysis.sketch import Axis, Sketch
 from runtriage.model.baseline import Baseline
+from runtriage.model.report import Phase
 from runtriage.model.series import PreparedRun
 from runtriage.model.vocab import Outcome, Role
 
@@ -85,6 +87,7 @@ class Members:
         self.same_order: dict[str, bool] = {}
         self.memory: dict[str, dict[str, object]] = {}
         self.live = True
+        self._schedule: dict[int, tuple[tuple[Array, Array] | None, tuple[Phase, ...]]] = {}
 
     @classmethod
     def among(cls, runs: Sequence[PreparedRun], sketches: Sequence[Sketch]) -> Members:
@@ -125,6 +128,19 @@ class Members:
 
     def schedule(self, bins: int) -> tuple[Array, Array] | None:
         """Rows of the member whose binned lr lies nearest to the cohort's median."""
+        return self._scheduled(bins)[0]
+
+    def usual_phases(self, bins: int) -> tuple[Phase, ...]:
+        """Phases of the cohort's schedule."""
+        return self._scheduled(bins)[1]
+
+    def _scheduled(self, bins: int) -> tuple[tuple[Array, Array] | None, tuple[Phase, ...]]:
+        if bins not in self._schedule:
+            rows = self._middle_schedule(bins)
+            self._schedule[bins] = rows, phases(rows[0], np.exp(rows[1])) if rows is not None else ()
+        return self._schedule[bins]
+
+    def _middle_schedule(self, bins: int) -> tuple[Array, Array] | None:
         rows = [r for r in self.schedule_rows if r is not None and r[0].size > 2]
         if len(rows) < 2:
             return None

@@ -31,7 +31,10 @@ def _usable(step: ArrayLike, lr: ArrayLike) -> tuple[Indices, Floats, Floats]:
     at, value = np.asarray(step, np.float64), np.asarray(lr, np.float64)
     if at.ndim != 1 or at.shape != value.shape:
         raise ValueError(f"step {at.shape} and lr {value.shape} must be one-dimensional and equally long")
-    index = np.flatnonzero(np.isfinite(at) & np.isfinite(value))
+    usable = np.isfinite(at) & np.isfinite(value)
+    if usable.all() and (at[1:] > at[:-1]).all():
+        return np.arange(at.size), at, value
+    index = np.flatnonzero(usable)
     index = index[np.argsort(at[index], kind="stable")]
     if index.size:
         index = index[np.append(np.diff(at[index]) != 0, True)]

@@ -36,7 +36,9 @@ def detect(view: RunView) -> list[Form]:
     series = view.run.by_role.get(Role.LOSS_SCALE)
     if series is None or series.value.size < _MIN_WINDOW:
         return []
-    at = halvings(view.run)
+    at = view.once("halvings", lambda: halvings(view.run))
+    if at.size < _LEAST:
+        return []
     warm = view.axis.edges[0] + 0.02 * view.axis.span
     at = at[at > warm]
     cadence = float(median(np.diff(series.step)))

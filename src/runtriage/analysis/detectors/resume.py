@@ -67,11 +67,13 @@ def _began_anew(view: RunView) -> Form | None:
     n = value.size
     if n < _ENOUGH:
         return None
+    jump = np.diff(value)
+    if not (jump > _ANEW * _LEARNED).any():
+        return None
     initial = float(median(value[: max(3, n // 200)]))
     near = max(5, n // 200)
     low = moving_median(value, near) if n <= _ENOUGH * 2 else _coarse(value, near)
     learned = initial - low
-    jump = np.diff(value)
     rows = np.flatnonzero((learned[:-1] > _LEARNED) & (jump > _ANEW * learned[:-1]))
     span = max(20, n // 20)
     fell = initial - middle(value, span - near, span)

@@ -6,7 +6,7 @@ import dataclasses
 
 import numpy as np
 
-from runtriage.analysis.excursions import shared_steps
+from runtriage.analysis.excursions import shared_steps, sharing_at
 from runtriage.analysis.form import LAST_RESORT, Form, RunView
 from runtriage.analysis.order_stats import median
 from runtriage.analysis.spikes import LONE_INDEX, RISE, form_at, heaviest, spike_channels, usable_rows
@@ -21,7 +21,7 @@ def detect(view: RunView) -> list[Form]:
     """Report the first remarkable spike of the loss and of the grad norm."""
     found: list[Form] = []
     for role, kind in ((Role.LOSS, FindingKind.LOSS_SPIKE), (Role.GRAD_NORM, FindingKind.GRAD_SPIKE)):
-        for index in (LONE_INDEX, np.inf):
+        for index in (LONE_INDEX, np.inf) if _telling(view, role, np.inf) else ():
             hit = _first(view, role, index)
             if hit is not None:
                 form = form_at(view, role, kind, *hit)
@@ -47,11 +47,14 @@ def _shared(view: RunView, role: str, kind: FindingKind) -> Form | None:
     if len(held) < 2:
         return None
     z, e, step = view.raw.z[channel], view.raw.residual[role], view.raw.step[channel]
-    cadence = float(median(np.diff(step))) if step.size > 1 else 1.0
     strong = np.flatnonzero((z > _SHARED_Z) & (e > RISE[role]))
     strong = strong[strong >= max(5, step.size // 50)]
+    if not strong.size:
+        return None
+    cadence = float(median(np.diff(step))) if step.size > 1 else 1.0
     strong = strong[np.argsort(-z[strong])][:_SHARED_LOOK]
-    rows = [int(i) for i in strong if shared_steps(held, float(step[i]), 1.5 * cadence) >= max(2, (len(held) + 1) // 2)]
+    sharing = sharing_at(held, step[strong], 1.5 * cadence)
+    rows = [int(i) for i in strong[sharing >= max(2, (len(held) + 1) // 2)]]
     if not rows:
         return None
     top = rows[0]
@@ -73,16 +76,11 @@ def _shared(view: RunView, role: str, kind: FindingKind) -> Form | None:
 
 def _first(view: RunView, role: str, lone_index: float) -> tuple[int, float, float] | None:
     """Row, z and p of the first excursion of a role beyond the budget, in any of its channels."""
-    channels = spike_channels(view, role)
-    if not channels:
-        return None
-    budget = view.spike_budget / len(channels)
-    telling = [
-        c for c in channels
-        if view.tails[c].p_run(float(view.own.z[c].max(initial=0.0)), heaviest(c, lone_index)) <= budget
-    ]
+    telling = _telling(view, role, lone_index)
     if not telling:
         return None
+    channels = spike_channels(view, role)
+    budget = view.spike_budget / len(channels)
     usable = usable_rows(view, role)
     if not usable.any():
         return None
@@ -99,3 +97,13 @@ def _first(view: RunView, role: str, lone_index: float) -> tuple[int, float, flo
     row = min(r[0] for r in rows)
     near = [r for r in rows if r[0] <= row + 8]
     return row, max(r[1] for r in near), min(r[2] for r in near)
+
+
+def _telling(view: RunView, role: str, lone_index: float) -> list[str]:
+    """Channels of a role whose largest excursion is beyond the budget."""
+    channels = spike_channels(view, role)
+    budget = view.spike_budget / max(len(channels), 1)
+    return [
+        c for c in channels
+        if view.tails[c].p_run(float(view.own.z[c].max(initial=0.0)), heaviest(c, lone_index)) <= budget
+    ]

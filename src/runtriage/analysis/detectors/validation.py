@@ -8,7 +8,7 @@ from runtriage.analysis.context import data_switch_near
 from runtriage.analysis.derived import VAL_GAP
 from runtriage.analysis.form import Form, RunView, rows_against_centre
 from runtriage.analysis.locate import episode, middle
-from runtriage.analysis.order_stats import Array, median
+from runtriage.analysis.order_stats import Array, median, moving_median
 from runtriage.model.phrase import phrase
 from runtriage.model.vocab import Explanation, FindingKind, Outcome, Role
 
@@ -60,7 +60,7 @@ def _ending(values: Array, count: int) -> float:
 
 def _largest_move(off: Array) -> tuple[int | None, float, float]:
     """Find the evaluation that leaves the three before it most, at once and for good: index, size, noise."""
-    moves = np.array([off[k] - median(off[k - 3 : k]) for k in range(3, off.size)])
+    moves = off[3:] - moving_median(off[:-1], 1)[1:-1]
     noise = max(1.4826 * float(median(np.abs(np.diff(off)))), 0.004)
     k = int(np.argmax(moves)) + 3
     behind = off[k:]

@@ -7,7 +7,6 @@ import numpy as np
 from runtriage.analysis.form import Form, RunView
 from runtriage.analysis.locate import middle
 from runtriage.analysis.order_stats import Array
-from runtriage.analysis.schedule import phases
 from runtriage.model.phrase import phrase
 from runtriage.model.vocab import FindingKind, Outcome, Role
 
@@ -21,7 +20,7 @@ def detect(view: RunView) -> list[Form]:
         return []
     if not (view.z[Role.LOSS] >= view.limit(Role.LOSS)).any():
         return []
-    usual_phases = phases(view.schedule[0], np.exp(view.schedule[1]))
+    usual_phases = view.usual_phases
     if not usual_phases or usual_phases[0].name != "warmup":
         return []
     stop = 2 * usual_phases[0].end_step - usual_phases[0].start_step
