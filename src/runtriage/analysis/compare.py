@@ -40,7 +40,7 @@ from runtriage.analysis.excursions import JOINT, NOISE_FLOOR, WIDTHS, Excursions
 from runtriage.analysis.form import Form, RunView
 from runtriage.analysis.members import Members, Trust, events_of, left_out, schedule_rows, usable
 from runtriage.analysis.order_stats import Array
-from runtriage.analysis.paired import rows_of, share_order, subtract
+from runtriage.analysis.paired import Ordered, rows_of, share_order, subtract
 from runtriage.analysis.schedule import phases
 from runtriage.analysis.select import select
 from runtriage.analysis.sketch import NOISE, Axis, Sketch, make_axis, sketch
@@ -271,20 +271,19 @@ def _paired(
     """Subtract what siblings of equal data order share, for the runs that have such."""
     if table.live:
         table.residuals = [rows_of(e) for e in raw]
-    own, paired = [], []
-    for run, e in zip(runs, raw, strict=True):
-        mine = rows_of(e).get(Role.LOSS)
-        others = [
-            rows
-            for other, rows in zip(table.ids, table.residuals, strict=True)
-            if other != run.info.id and Role.LOSS in rows
-        ]
-        same = table.same_order.get(run.info.id)
-        if same is None:
-            same = mine is not None and len(others) >= 2 and share_order(mine, [o[Role.LOSS] for o in others])
+    known = [(name, rows) for name, rows in zip(table.ids, table.residuals, strict=True) if Role.LOSS in rows]
+    if any(run.info.id not in table.same_order for run in runs):
+        ordered = [(name, Ordered.of(rows[Role.LOSS])) for name, rows in known]
+        for run, e in zip(runs, raw, strict=True):
+            mine = rows_of(e).get(Role.LOSS)
+            others = [o for name, o in ordered if name != run.info.id]
+            same = mine is not None and len(others) >= 2 and share_order(Ordered.of(mine), others)
             table.same_order[run.info.id] = same
-        own.append(subtract(e, others, axis) if same else e)
-        paired.append(same)
+    paired = [table.same_order[run.info.id] for run in runs]
+    own = [
+        subtract(e, [rows for name, rows in known if name != run.info.id], axis) if same else e
+        for run, e, same in zip(runs, raw, paired, strict=True)
+    ]
     return own, paired
 
 

@@ -85,7 +85,7 @@ def excursions_of(
             if sd is None:
                 continue
             step, value = sketch.rows[role]
-            e = value - np.interp(step, axis.mid[known], base[known])
+            e = value - sketch.along(role, axis, base)
             unit = e / sd
             residual[role] = e
             units[role] = unit if np.isfinite(unit).all() else np.nan_to_num(unit, nan=0.0, posinf=0.0, neginf=0.0)
@@ -102,7 +102,7 @@ def _local_sd(sketch: Sketch, role: str, axis: Axis, floor: float) -> Array | No
         noisy = np.isfinite(noise)
         if not noisy.any():
             return None
-        sketch.local_sd[role] = np.interp(sketch.rows[role][0], axis.mid[noisy], np.maximum(noise[noisy], floor))
+        sketch.local_sd[role] = sketch.along(role, axis, np.maximum(noise, floor))
     return sketch.local_sd[role]
 
 
@@ -151,7 +151,8 @@ def channels_of(units: dict[str, Array], steps: dict[str, Array]) -> tuple[dict[
             out[channel] = steps[role]
     loss, norm = f"{Role.LOSS}/1", f"{Role.GRAD_NORM}/1"
     if loss in z and norm in z:
-        other = z[norm] if z[norm].size == z[loss].size and np.array_equal(out[norm], out[loss]) else None
+        together = out[norm] is out[loss] or np.array_equal(out[norm], out[loss])
+        other = z[norm] if together else None
         if other is None and out[norm].size:
             at = np.clip(np.searchsorted(out[norm], out[loss]), 0, out[norm].size - 1)
             other = np.where(out[norm][at] == out[loss], z[norm][at], 0.0)
@@ -179,10 +180,14 @@ def _averaged(unit: Array, width: int) -> Array:
     """Mean of the next ``width`` rows, standardised by its own measured spread so that autocorrelation is paid for."""
     if unit.size < 4 * width:
         return unit
-    total = np.concatenate([[0.0], np.cumsum(np.minimum(unit, _LONE_CAP))])
+    capped = np.minimum(unit, _LONE_CAP)
     mean = np.empty_like(unit)
-    mean[: 1 - width] = (total[width:] - total[:-width]) / width
-    mean[1 - width :] = mean[-width]
+    total = mean[: 1 - width]
+    np.add(capped[: 1 - width], capped[1 : unit.size - width + 2], out=total)
+    for away in range(2, width):
+        total += capped[away : unit.size - width + 1 + away]
+    total /= width
+    mean[1 - width :] = total[-1]
     every = max(1, unit.size // _SAMPLE)
     sample, rows = mean[::every], unit[::every]
     ratio = median(np.abs(sample - median(sample))) / max(median(np.abs(rows - median(rows))), 1e-12)

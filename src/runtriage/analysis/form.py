@@ -162,6 +162,4 @@ class Form:
 def rows_against_centre(view: RunView, role: str) -> tuple[Array, Array]:
     """Return steps and log residuals of a role's rows from the cohort's centre, shape (n,) each."""
     step, value = view.sketch.rows[role]
-    centre = view.centre[role]
-    known = np.isfinite(centre)
-    return step, value - np.interp(step, view.axis.mid[known], centre[known])
+    return step, value - view.sketch.along(role, view.axis, view.centre[role])

@@ -8,6 +8,8 @@ noise.
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -27,7 +29,21 @@ _MOST_ROWS = 2_000
 _MOST_SIBLINGS = 5
 
 
-def share_order(own: Rows, others: list[Rows]) -> bool:
+@dataclass(frozen=True, slots=True, eq=False)
+class Ordered:
+    """Residuals of a loss, and their first rows brought to one scale where none is missing."""
+
+    rows: Rows
+    first: Array | None
+
+    @classmethod
+    def of(cls, rows: Rows) -> Ordered:
+        """Prepare the residuals of a run for any number of comparisons."""
+        first = rows[1][:_MOST_ROWS]
+        return cls(rows, _scaled(first) if first.size >= _LEAST_ROWS and np.isfinite(first).all() else None)
+
+
+def share_order(own: Ordered, others: Sequence[Ordered]) -> bool:
     """Tell whether a run shares the data order with its siblings.
 
     Parameters
@@ -86,19 +102,29 @@ def rows_of(own: Excursions) -> dict[str, Rows]:
     return {role: (own.step[f"{role}/1"], e) for role, e in own.residual.items() if f"{role}/1" in own.step}
 
 
-def _correlation(a: Rows, b: Rows) -> float | None:
-    x, y = a[1], _at(a[0], b)
-    good = np.isfinite(x) & np.isfinite(y)
-    x, y = x[good][:_MOST_ROWS], y[good][:_MOST_ROWS]
-    if x.size < _LEAST_ROWS:
-        return None
-    x, y = (np.clip(v - median(v), *(np.array([-1.0, 1.0]) * _CLIP * _scale(v))) for v in (x, y))
+def _correlation(a: Ordered, b: Ordered) -> float | None:
+    if a.first is not None and b.first is not None and _together(a.rows[0], b.rows[0]):
+        x, y = a.first, b.first
+    else:
+        x, y = a.rows[1], _at(a.rows[0], b.rows)
+        good = np.isfinite(x) & np.isfinite(y)
+        x, y = x[good][:_MOST_ROWS], y[good][:_MOST_ROWS]
+        if x.size < _LEAST_ROWS:
+            return None
+        x, y = _scaled(x), _scaled(y)
     power = float(np.sqrt((x @ x) * (y @ y)))
     return float(x @ y) / power if power > 0 else None
 
 
-def _scale(values: Array) -> float:
-    return max(1.4826 * float(median(np.abs(values - median(values)))), 1e-12)
+def _together(a: Array, b: Array) -> bool:
+    return np.array_equal(a[:_MOST_ROWS], b[:_MOST_ROWS])
+
+
+def _scaled(values: Array) -> Array:
+    """Values about their median, cut at four robust standard deviations."""
+    centred = values - median(values)
+    limit = _CLIP * max(1.4826 * float(median(np.abs(centred))), 1e-12)
+    return np.minimum(np.maximum(centred, -limit), limit)
 
 
 def _at(step: Array, rows: Rows) -> Array:

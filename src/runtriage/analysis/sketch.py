@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 import numpy as np
+from numpy.typing import NDArray
 
 from runtriage.analysis.derived import derive, floored_log
 from runtriage.analysis.order_stats import Array, moving_mean, moving_median, sorted_bins, sorted_quantile
@@ -79,6 +80,8 @@ class Sketch:
         Role to (step, log value) at full resolution; values that are not positive and finite are NaN.
     local_sd
         Role to the local noise at each row, shape (n,): filled by whoever needs it first, since no cohort changes it.
+    place
+        Role to the bin whose middle lies before each row and the steps since, shape (n,): filled likewise.
     """
 
     run_id: str
@@ -86,6 +89,39 @@ class Sketch:
     noise: dict[str, Array] = field(default_factory=dict)
     rows: dict[str, tuple[Array, Array]] = field(default_factory=dict)
     local_sd: dict[str, Array] = field(default_factory=dict)
+    place: dict[str, tuple[NDArray[np.intp], Array]] = field(default_factory=dict)
+
+    def along(self, role: str, axis: Axis, level: Array) -> Array:
+        """Lay a level along the rows of a role: straight between the middles of bins, constant beyond them.
+
+        Parameters
+        ----------
+        role
+            With rows.
+        axis
+            The bins.
+        level
+            Shape (B,); NaN is not known, at least one is.
+
+        Returns
+        -------
+        ndarray of float64
+            Shape (n,).
+        """
+        known = np.isfinite(level)
+        if not known.all():
+            return np.asarray(np.interp(self.rows[role][0], axis.mid[known], level[known]))
+        if role not in self.place:
+            step = self.rows[role][0]
+            at = np.maximum(np.searchsorted(axis.mid, step, side="right") - 1, 0)
+            self.place[role] = at, np.maximum(step - axis.mid[at], 0.0)
+        at, since = self.place[role]
+        slope = np.zeros(level.size)
+        np.divide(np.diff(level), np.diff(axis.mid), out=slope[:-1])
+        out = slope.take(at)
+        out *= since
+        out += level.take(at)
+        return out
 
 
 def warp(q: Array) -> Array:
@@ -114,6 +150,7 @@ def make_axis(runs: list[PreparedRun]) -> Axis:
 def sketch(run: PreparedRun, axis: Axis) -> Sketch:
     """Reduce a run to levels and noise per bin for each role that is compared."""
     out = Sketch(run_id=run.info.id)
+    last, step = None, np.empty(0)  # most roles are logged at the same steps, and then share them
     for role in (*LEVEL_ROLES, *(r for r in run.by_role if r.startswith(Role.LAYER_GRAD_NORM))):
         series = run.by_role.get(role)
         if series is None:
@@ -121,7 +158,8 @@ def sketch(run: PreparedRun, axis: Axis) -> Sketch:
         value = floored_log(series.value) if role.startswith(Role.LAYER_GRAD_NORM) else log_value(series)
         if value is None:
             continue
-        step = series.step.astype(np.float64)
+        if last is None or not np.array_equal(series.step, last):
+            last, step = series.step, series.step.astype(np.float64)
         level, noise = bin_stats(step, value, axis.edges)
         out.level[role], out.noise[role], out.rows[role] = level, noise, (step, value)
     out.level.update(derive(run, axis.edges, out.level))
@@ -140,6 +178,8 @@ def _log_noise(level: Array, noise: Array) -> Array:
 
 def log_value(series: Series) -> Array | None:
     """Log of the positive finite values, NaN elsewhere; None for a series that is mostly not positive."""
+    if series.value.size and series.value.min() > 0 and series.value.max() < np.inf:
+        return np.asarray(np.log(series.value))
     good = np.isfinite(series.value) & (series.value > 0)
     finite = np.isfinite(series.value).sum()
     if finite and good.sum() < 0.9 * finite and (series.value[np.isfinite(series.value)] < 0).any():
@@ -181,7 +221,10 @@ def bin_stats(step: Array, value: Array, edges: Array) -> tuple[Array, Array]:
     spread = (high - low) / _NORMAL_IQR
     known = np.isfinite(level)
     slope = np.zeros(bins)
-    if known.sum() > 2:
+    if bins > 2 and known.all():
+        slope[1:-1] = 0.5 * (level[2:] - level[:-2])
+        slope[0], slope[-1] = level[1] - level[0], level[-1] - level[-2]
+    elif known.sum() > 2:
         where = np.flatnonzero(known)
         slope[where] = np.gradient(level[where], where.astype(np.float64))
     trend = _UNIFORM_IQR_SD * np.abs(slope)
