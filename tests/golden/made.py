@@ -89,7 +89,7 @@ def triage(level: Level = Level.SUSPICIOUS, *, name: str = "gpt-small lr 3e-4", 
     centre = 2.5 + 4.0 * np.exp(-band / 15.0)
     curves = (
         Curve(
-            metric="train/loss", role="loss", step=step, value=trend + bump + wave, line=trend,
+            metric="train/loss", role="loss", step=step, value=trend + bump + wave, smooth=trend,
             band_step=band, band_low=centre - 0.2, band_high=centre + 0.2,
         ),
         Curve(metric="grad_norm", role="grad_norm", step=step, value=norm),

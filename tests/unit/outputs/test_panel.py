@@ -27,8 +27,8 @@ def single(value: NDArray[np.float64], step: NDArray[np.int64] | None = None) ->
 def test_a_million_points_make_a_small_picture() -> None:
     """Pixels bound the size, not points."""
     value = 2.0 + np.sin(np.arange(1_000_000) / 1e4) + 0.3 * np.cos(np.arange(1_000_000) * 1.7)
-    curve = Curve(metric="train/loss", role="loss", step=np.arange(value.size), value=value, line=value)
-    norm = Curve(metric="grad_norm", role="grad_norm", step=np.arange(value.size), value=value, line=value)
+    curve = Curve(metric="train/loss", role="loss", step=np.arange(value.size), value=value, smooth=value)
+    norm = Curve(metric="grad_norm", role="grad_norm", step=np.arange(value.size), value=value, smooth=value)
     assert len(render_svg(Triage(report=report(), curves=(curve, norm)))) < 200_000
 
 

@@ -6,6 +6,7 @@ from runtriage.model.curve import Triage
 from runtriage.model.vocab import Role
 from runtriage.outputs.report import words
 from runtriage.outputs.report.scale import Scale, value_scale
+from runtriage.outputs.report.smooth import smooth_line
 from runtriage.outputs.report.trace import range_path, thin_path
 
 WIDTH, HEIGHT = 132, 30
@@ -24,7 +25,7 @@ def render_spark(triage: Triage) -> str:
     if curve is None:
         return ""
     x = Scale(low=float(curve.step[0]), high=float(curve.step[-1]), start=_PAD, stop=WIDTH - _PAD)
-    smooth = curve.smooth
+    smooth = smooth_line(curve)
     shown = smooth if smooth is not None else curve.value
     y = value_scale(curve.value, None, start=HEIGHT - _PAD, stop=_PAD)
     size = f'viewBox="0 0 {WIDTH} {HEIGHT}" width="{WIDTH}" height="{HEIGHT}"'

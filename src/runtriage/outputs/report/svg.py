@@ -168,7 +168,7 @@ def _legend(curve: Curve, box: Box, about: _Context) -> list[str]:
         use = about.report.baseline
         many = f" of {use.runs} runs" if use.kind == BaselineKind.COHORT else ""
         entries.append(("band", f"usual range{many}"))
-    if curve.line is not None or curve.half_window:
+    if curve.smooth is not None or curve.half_window:
         entries += [("raw", "as logged"), ("line", "running median")]
     out, right, y = [], box.right, box.top - 12
     for mark, text in reversed(entries):

@@ -12,6 +12,7 @@ from runtriage.model.report import Finding
 from runtriage.model.vocab import Role, Severity
 from runtriage.outputs.report import words
 from runtriage.outputs.report.scale import Scale, step_text, value_scale, value_text
+from runtriage.outputs.report.smooth import smooth_line
 from runtriage.outputs.report.trace import area_path, gap_columns, range_path, thin_path, window
 
 TONES = {Severity.CRITICAL: "bad", Severity.WARNING: "warn", Severity.INFO: "info"}
@@ -88,7 +89,7 @@ def draw_panel(curve: Curve, box: Box, notes: list[Note], clip: str, *, steps_be
     if curve.band_step is not None and curve.band_low is not None and curve.band_high is not None:
         path = area_path(curve.band_step, curve.band_low, curve.band_high, x, y)
         out.append(f'<path class="band" d="{path}"/>' if path else "")
-    line = curve.smooth
+    line = smooth_line(curve)
     smooth = line[part] if line is not None else None
     weight = "line" if smooth is None else "raw dense" if step.size > box.width else "raw"
     out.append(f'<path class="{weight} {tint}" d="{range_path(step, value, x, y)}"/>')

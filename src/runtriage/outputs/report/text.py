@@ -14,6 +14,7 @@ from runtriage.model.vocab import Level, Role, Severity
 from runtriage.outputs.report import words
 from runtriage.outputs.report.braille import Dots, Grid, cells
 from runtriage.outputs.report.scale import step_text, value_scale, value_text
+from runtriage.outputs.report.smooth import smooth_line
 
 LEAST_WIDTH = 40
 CAUSES_SHOWN = 4
@@ -79,7 +80,7 @@ def _plot(curve: Curve, curves: list[Curve], report: Report, width: int, ink: In
     low, high = _range(curves)
     grid = Grid(columns=width - _MARGIN, rows=rows, low=low, high=high, axis=axis)
     raw = grid.dots(curve.step, curve.value)
-    line = curve.smooth
+    line = smooth_line(curve)
     smooth = grid.dots(curve.step, line) if line is not None else None
     labels = {int(float(axis.at(tick)) // 4): value_text(tick) for tick in axis.ticks(rows // 2)}
     scale = ", log" if axis.log else ""
