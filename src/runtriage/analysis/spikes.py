@@ -78,8 +78,7 @@ def form_at(view: RunView, role: str, kind: FindingKind, row: int, z: float, p: 
     value = view.sketch.rows[role][1]
     centre = view.centre.get(role)
     if centre is not None and np.isfinite(centre).any():
-        known = np.isfinite(centre)
-        value = value - np.interp(step, view.axis.mid[known], centre[known])
+        value = value - view.sketch.along(role, view.axis, centre)
     before = middle(value, first - 60, first)
     stop = min(n, row + 30)
     peak = row + int(np.nanargmax(e[row:stop]))
