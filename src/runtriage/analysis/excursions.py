@@ -204,7 +204,15 @@ def _largest(at: NDArray[np.intp], z: Array) -> Array:
 
 
 def shared_steps(events: list[NDArray[np.int64]], step: float, tolerance: float) -> int:
-    """Count the members with one of their largest excursions near a step; see :func:`sharing_at`."""
+    """Count the members with one of their largest excursions near a step.
+
+    Parameters
+    ----------
+    events, tolerance
+        As in :func:`sharing_at`.
+    step
+        Where.
+    """
     return int(sharing_at(events, [step], tolerance)[0])
 
 
