@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from runtriage.cli.options import HELP_NAMES, DryOpt, LimitOpt, RulesArg, SinceOpt, SourceArg
+
+if TYPE_CHECKING:
+    from runtriage.cli.rules_targets import FileTarget
 
 rules_app = typer.Typer(
     help="Derive alert rules from healthy runs, and see when they would have fired.",
@@ -57,6 +60,7 @@ class Target(StrEnum):
     """Where alert rules can go."""
 
     PROMETHEUS = "prometheus"
+    GRAFANA = "grafana"
     WANDB = "wandb"
 
 
@@ -70,6 +74,9 @@ FolderOpt = Annotated[
 ExporterOpt = Annotated[
     str, typer.Option(metavar="HOST:PORT", help="prometheus: where it finds `runtriage serve`.")
 ]
+DatasourceOpt = Annotated[
+    str, typer.Option(metavar="UID", help="grafana: uid of the PostgreSQL data source with MLflow's database.")
+]
 IntegrationOpt = Annotated[
     str | None,
     typer.Option(metavar="NAME", help="wandb: Slack channel or webhook of the team's settings that alerts go to."),
@@ -82,7 +89,8 @@ NearlyOpt = Annotated[
 @rules_app.command("plan", epilog="Example: runtriage rules plan rules.yaml --to prometheus -o prometheus")
 def rules_plan(
     rules: RulesArg, source: PlaceArg = None, *, to: ToOpt, output: FolderOpt = None,
-    exporter: ExporterOpt = "127.0.0.1:9187", integration: IntegrationOpt = None, approximate: NearlyOpt = False,
+    exporter: ExporterOpt = "127.0.0.1:9187", datasource: DatasourceOpt = "mlflow",
+    integration: IntegrationOpt = None, approximate: NearlyOpt = False,
 ) -> None:
     """Print what `apply` would change; change nothing. For W&B also why a rule cannot be an automation."""
     if to is Target.WANDB:
@@ -92,15 +100,18 @@ def rules_plan(
         raise typer.Exit(run_wandb(rules, place, integration=integration, approximate=approximate))
     from runtriage.cli.rules_files import run_plan
 
-    raise typer.Exit(run_plan(rules, _given(output, "-o DIR", to), target=exporter))
+    raise typer.Exit(run_plan(rules, _given(output, "-o DIR", to), _target(to, exporter, datasource)))
 
 
 @rules_app.command("apply", epilog="Example: runtriage rules apply rules.yaml wandb://t/p --to wandb --integration ci")
 def rules_apply(
     rules: RulesArg, source: PlaceArg = None, *, to: ToOpt, output: FolderOpt = None,
-    exporter: ExporterOpt = "127.0.0.1:9187", integration: IntegrationOpt = None, approximate: NearlyOpt = False,
+    exporter: ExporterOpt = "127.0.0.1:9187", datasource: DatasourceOpt = "mlflow",
+    integration: IntegrationOpt = None, approximate: NearlyOpt = False,
 ) -> None:
-    """Compile rules: files for Prometheus, or automations of a W&B project. What others made is left alone.
+    """Compile rules: files for Prometheus or Grafana, or automations of a W&B project. What others made is left alone.
+
+    For Grafana: one provisioning file with SQL over MLflow's PostgreSQL database.
 
     For W&B: one file of rules a project; automations of rules that are not in it any more are removed. One that was
     edited or switched off in W&B stays so until its rule changes. Proved against a stand-in server and client 0.31.
@@ -112,27 +123,36 @@ def rules_apply(
         raise typer.Exit(run_wandb(rules, place, integration=integration, approximate=approximate))
     from runtriage.cli.rules_files import run_apply
 
-    raise typer.Exit(run_apply(rules, _given(output, "-o DIR", to), target=exporter))
+    raise typer.Exit(run_apply(rules, _given(output, "-o DIR", to), _target(to, exporter, datasource)))
 
 
 @rules_app.command("prune", epilog="Example: runtriage rules prune wandb://team/p --to wandb --dry-run")
 def rules_prune(
     source: PlaceArg = None, *, to: ToOpt, output: FolderOpt = None, dry_run: DryOpt = False
 ) -> None:
-    """Remove the compiled files from a folder, or our automations from a W&B project, and nothing else."""
+    """Remove the compiled files from a folder, or our automations from a W&B project, and nothing else.
+
+    Grafana keeps rules whose file is gone: the first time its file is changed to delete them, the second time removed.
+    """
     if to is Target.WANDB:
         from runtriage.cli.rules_tracker import run_prune as run_wandb
 
         raise typer.Exit(run_wandb(_given(source, "SOURCE", to), dry=dry_run))
     from runtriage.cli.rules_files import run_prune
 
-    raise typer.Exit(run_prune(_given(output, "-o DIR", to), dry=dry_run))
+    raise typer.Exit(run_prune(_given(output, "-o DIR", to), _target(to, "", "mlflow"), dry=dry_run))
 
 
 def _given(value: str | None, what: str, to: Target) -> str:
     if value is None:
         raise typer.BadParameter(f"--to {to} needs {what}")
     return value
+
+
+def _target(to: Target, exporter: str, datasource: str) -> FileTarget:
+    from runtriage.cli.rules_targets import Grafana, Prometheus
+
+    return Prometheus(exporter) if to is Target.PROMETHEUS else Grafana(datasource)
 
 
 @rules_app.command("notify", epilog="Example: runtriage rules notify rules.yaml mlflow:pretraining --to slack://…")

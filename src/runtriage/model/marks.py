@@ -12,6 +12,9 @@ import msgspec
 OWN_PREFIX = "runtriage."
 """Every tag key of ours starts with this; nothing else is ever written."""
 
+CONFIG_KEY = "runtriage.config"
+"""Fingerprint of the run's config: what rules for one config, asked of the tracker's database, find runs by."""
+
 USER_KEYS = frozenset({"runtriage.contract"})
 """Keys with our prefix that people write themselves: never part of :class:`Marks`, never changed."""
 

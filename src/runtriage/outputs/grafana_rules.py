@@ -39,7 +39,8 @@ _STUB = """\
 #       jsonData: {{database: mlflow, sslmode: require, maxOpenConns: 4}}
 #       secureJsonData: {{password: "${{MLFLOW_READER_PASSWORD}}"}}
 """
-_PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*|runtriage-[0-9a-f]{24}")
+_SQL = re.compile(r"(with|select) [^\n]*\n")
 _WORDS = frozenset({"y", "n", "yes", "no", "on", "off", "true", "false", "null"})
 
 
@@ -100,7 +101,8 @@ def render_farewell(present: bytes) -> str | None:
 
 def uids_of(present: bytes | None) -> set[str]:
     """Return the uids of all rules in a file of ours, wanted or to be deleted."""
-    return set() if present is None else set(re.findall(r"\buid: (runtriage-[0-9a-f]{24})$", present.decode(), re.M))
+    text = present.decode() if present is not None else ""
+    return set(re.findall(r"\buid: (runtriage-[0-9a-f]{24})$", text, re.MULTILINE))
 
 
 def uid(rule_id: str) -> str:
@@ -109,7 +111,7 @@ def uid(rule_id: str) -> str:
     Examples
     --------
     >>> uid("loss-spike-0123456789ab")
-    'runtriage-ee2b6d9ebfc3a1b6bf8bd5c3'
+    'runtriage-9d030d5471974732046f365c'
     """
     return "runtriage-" + hashlib.sha256(rule_id.encode()).hexdigest()[:24]
 
@@ -219,9 +221,7 @@ class _Dumper(yaml.SafeDumper):
 
 
 def _represent_text(dumper: _Dumper, text: str) -> yaml.ScalarNode:
-    style = None if _PLAIN.fullmatch(text) and text.lower() not in _WORDS else "|" if "\nfrom live v" in text else '"'
-    if re.fullmatch(r"runtriage-[0-9a-f]{24}", text):
-        style = None
+    style = None if _PLAIN.fullmatch(text) and text.lower() not in _WORDS else "|" if _SQL.match(text) else '"'
     return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
 
 

@@ -73,6 +73,7 @@ def run_tags(report: Report) -> dict[str, str]:
     values = {
         tags.STATUS: report.verdict.value,
         tags.BASELINE: _baseline(report),
+        tags.CONFIG: report.baseline.fingerprint,
         tags.VERSION: report.tool.version,
     }
     if report.verdict == Level.WITHHELD:

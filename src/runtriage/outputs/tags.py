@@ -5,7 +5,7 @@ Trackers may translate these into their vendor's words; nobody else writes them 
 
 from __future__ import annotations
 
-from runtriage.model.marks import OWN_PREFIX, USER_KEYS
+from runtriage.model.marks import CONFIG_KEY, OWN_PREFIX, USER_KEYS
 
 PREFIX = OWN_PREFIX
 
@@ -21,6 +21,8 @@ REASON = "runtriage.reason"
 """Why nothing can be said; only where the verdict is withheld, other verdicts have their note."""
 BASELINE = "runtriage.baseline"
 """What the run was compared with: ``cohort:8``, ``self`` or ``none``."""
+CONFIG = CONFIG_KEY
+"""Fingerprint of the config: runs with the same one are compared, and alert rules in a database find runs by it."""
 VERSION = "runtriage.version"
 """Version that judged."""
 CURSOR = "runtriage.cursor"

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 
 from runtriage.analysis.diagnose import CAUSES
 from runtriage.analysis.remedies import REMEDIES
-from runtriage.model.rule import AlertRule, Backwards, Below, Drop, NonFinite, OutsideBand, Stalled
-from runtriage.model.vocab import CauseId, FindingKind, Role
+from runtriage.model.rule import AlertRule, Backwards, Below, Ended, NonFinite, OutsideBand, Stalled
+from runtriage.model.texts import term, text
+from runtriage.model.vocab import CauseId, FindingKind, Lang, Role
 
 _SHOWN = 3
 
@@ -36,33 +37,36 @@ class Advice:
         The first check of each, in the same order.
     """
 
-    causes: tuple[tuple[CauseId, float], ...]
+    causes: tuple[tuple[str, float], ...]
     checks: tuple[str, ...]
 
 
-def advise(rule: AlertRule) -> Advice:
+def advise(rule: AlertRule, lang: Lang = Lang.EN) -> Advice:
     """Return what a rule may mean."""
     form = _form(rule)
     table = CAUSES[form] if form is not None else ((CauseId.UNKNOWN, 1.0, ()),)
-    causes = tuple((cause, prior) for cause, prior, _ in sorted(table, key=lambda row: -row[1])[:_SHOWN])
-    return Advice(causes=causes, checks=tuple(REMEDIES[cause].verify[0] for cause, _ in causes))
+    likely = [(cause, prior) for cause, prior, _ in sorted(table, key=lambda row: -row[1])[:_SHOWN]]
+    return Advice(
+        causes=tuple((term("cause", cause, lang), prior) for cause, prior in likely),
+        checks=tuple(text(REMEDIES[cause].verify[0], lang) for cause, _ in likely),
+    )
 
 
 def _form(rule: AlertRule) -> FindingKind | None:
     """Return the form of an abnormal curve that a rule looks for."""
     role = rule.role.partition("/")[0]
+    form = _FORMS.get(role)
     match rule.condition:
         case NonFinite():
-            return FindingKind.NON_FINITE
+            form = FindingKind.NON_FINITE
         case Stalled():
-            return FindingKind.LOGGING_GAP
+            form = FindingKind.LOGGING_GAP
         case Backwards():
-            return FindingKind.RESUME_DISCONTINUITY
+            form = FindingKind.RESUME_DISCONTINUITY
+        case Ended():
+            form = None
         case Below() if role == Role.GRAD_NORM:
-            return FindingKind.VANISHING_GRADIENT
+            form = FindingKind.VANISHING_GRADIENT
         case OutsideBand() if role in _BANDS:
-            return _BANDS[role]
-        case Drop() if role != Role.LOSS_SCALE:
-            return None
-        case _:
-            return _FORMS.get(role)
+            form = _BANDS[role]
+    return form

@@ -20,7 +20,8 @@ import re
 from dataclasses import dataclass
 
 from runtriage.analysis.roles import is_squared
-from runtriage.model.rule import AlertRule, Backwards, OverBest, Stalled
+from runtriage.model.marks import CONFIG_KEY
+from runtriage.model.rule import AlertRule, Backwards, Ended, OverBest, Stalled
 from runtriage.model.vocab import Role
 from runtriage.rules.sql_condition import holds
 from runtriage.rules.sql_text import INFINITE, quoted
@@ -32,9 +33,6 @@ ABANDONED_DAYS = 7
 
 MOST_POINTS = 20_000
 """Points of one run that a query may look at."""
-
-CONFIG_TAG = "runtriage.config"
-"""Tag of a run that holds the fingerprint of its config; `sweep --write tags` sets it."""
 
 _NOW = "(extract(epoch from now()) * 1000)::bigint"
 _IN_SECONDS = 100_000_000_000
@@ -74,12 +72,14 @@ def query(rule: AlertRule, *, experiment: str = "") -> Query | Unsaid:
     experiment
         Name or id of the only experiment to look at; empty for all.
     """
-    if not rule.metric:
+    if not rule.metric and not isinstance(rule.condition, Ended):
         return Unsaid(reason=f"it names no metric, and SQL knows no roles: give it `metric:` beside role {rule.role!r}")
     if any(_UNSAID.search(text) for text in (rule.metric, rule.config, experiment)):
         return Unsaid(reason="a name in it holds characters that no database can")
     if _points(rule) > MOST_POINTS:
         return Unsaid(reason=f"it looks at {_points(rule)} points of each run at every evaluation, over {MOST_POINTS}")
+    if isinstance(rule.condition, Ended):
+        return Query(sql=_ended(rule, rule.condition, experiment), differs=_differences(rule))
     parts = [_live(rule, experiment)]
     if isinstance(rule.condition, Stalled):
         parts.append(_stalled(rule, rule.condition))
@@ -91,7 +91,7 @@ def query(rule: AlertRule, *, experiment: str = "") -> Query | Unsaid:
 def _differences(rule: AlertRule) -> tuple[str, ...]:
     said = []
     if rule.config:
-        said.append(f"it fires only on runs that carry the tag {CONFIG_TAG}: `runtriage sweep --write tags` sets it")
+        said.append(f"it fires only on runs that carry the tag {CONFIG_KEY}: `runtriage sweep --write tags` sets it")
     if isinstance(rule.condition, OverBest):
         said.append("it reads the whole metric of each run at each evaluation: keep it to metrics with few points")
     return tuple(said)
@@ -106,21 +106,13 @@ def _live(rule: AlertRule, experiment: str) -> str:
     """Return the runs, each with the newest point of the metric."""
     at = _milliseconds("l.timestamp")
     wanted = [
-        f"l.key = {quoted(rule.metric)}", "r.lifecycle_stage = 'active'", "e.lifecycle_stage = 'active'",
+        f"l.key = {quoted(rule.metric)}", *_active(rule, experiment),
         f"{at} > {_NOW} - {ABANDONED_DAYS * 86_400_000}",
     ]
     if isinstance(rule.condition, Stalled):
         wanted.append("r.status = 'RUNNING'")
     else:
         wanted.append(f"(r.status = 'RUNNING' or r.end_time > {_NOW} - {LOOK_SECONDS * 1000})")
-    if experiment:
-        name = quoted(experiment)
-        wanted.append(f"(e.name = {name} or e.experiment_id::text = {name})")
-    if rule.config:
-        wanted.append(
-            "exists (select 1 from tags t where t.run_uuid = r.run_uuid"
-            f" and t.key = {quoted(CONFIG_TAG)} and t.value = {quoted(rule.config)})"
-        )
     return f"""\
 with live as (
   select r.run_uuid, r.name as run, e.name as experiment, l.step, {at} as at
@@ -129,6 +121,35 @@ with live as (
   join experiments e on e.experiment_id = r.experiment_id
   where {_all(wanted)}
 )"""
+
+
+def _active(rule: AlertRule, experiment: str) -> list[str]:
+    """Return what every run the rule is for has."""
+    wanted = ["r.lifecycle_stage = 'active'", "e.lifecycle_stage = 'active'"]
+    if experiment:
+        name = quoted(experiment)
+        wanted.append(f"(e.name = {name} or e.experiment_id::text = {name})")
+    if rule.config:
+        wanted.append(
+            "exists (select 1 from tags t where t.run_uuid = r.run_uuid"
+            f" and t.key = {quoted(CONFIG_KEY)} and t.value = {quoted(rule.config)})"
+        )
+    return wanted
+
+
+def _ended(rule: AlertRule, condition: Ended, experiment: str) -> str:
+    """Return runs that ended lately, and the step after the last of those that ended as the rule says."""
+    states = ", ".join(quoted(state.upper()) for state in condition.states)
+    wanted = [*_active(rule, experiment), f"r.end_time > {_NOW} - {LOOK_SECONDS * 1000}"]
+    return f"""\
+select e.name as experiment, r.name as run, r.run_uuid as run_id,
+  (case when r.status in ({states}) then coalesce(
+    (select max(l.step) from latest_metrics l where l.run_uuid = r.run_uuid), -1
+  ) + 1 else -1 end)::float8 as fired
+from runs r
+join experiments e on e.experiment_id = r.experiment_id
+where {_all(wanted)}
+order by r.run_uuid"""
 
 
 def _seen(rule: AlertRule) -> str:
@@ -160,18 +181,22 @@ def _logged(rule: AlertRule) -> str:
     cut = f"{_NOW} - {LOOK_SECONDS * 1000}"
     key = quoted(rule.metric)
     return f"""\
+, older as materialized (
+  select v.run_uuid, (
+    select max(b.step) from metrics b where b.run_uuid = v.run_uuid and b.key = {key} and b.timestamp <= {cut}
+  ) as top
+  from live v
+)
 , newest as (
-  select v.run_uuid, m.step, m.timestamp as at,
-    row_number() over (partition by v.run_uuid order by m.timestamp, m.step) as place,
+  select o.run_uuid, m.step, m.timestamp as at,
+    row_number() over (partition by o.run_uuid order by m.timestamp, m.step) as place,
     greatest(
       max(m.step) over (
-        partition by v.run_uuid order by m.timestamp, m.step rows between unbounded preceding and 1 preceding
-      ),
-      (select max(b.step) from metrics b
-       where b.run_uuid = v.run_uuid and b.key = {key} and b.timestamp <= {cut})
+        partition by o.run_uuid order by m.timestamp, m.step rows between unbounded preceding and 1 preceding
+      ), o.top
     ) as top
-  from live v
-  join metrics m on m.run_uuid = v.run_uuid and m.key = {key} and m.timestamp > {cut}
+  from older o
+  join metrics m on m.run_uuid = o.run_uuid and m.key = {key} and m.timestamp > {cut}
 )"""
 
 
@@ -180,7 +205,7 @@ def _held(rule: AlertRule) -> str:
     found = holds(rule)
     computed = "".join(f",\n    {text} as {name}" for name, text in found.columns.items())
     return f"""\
-, known as (
+{found.table}, known as (
   select p.*, row_number() over (partition by p.run_uuid order by p.place desc) as back{computed}
   from newest p{found.joined}
 )

@@ -40,12 +40,15 @@ class Holds:
         The expression; null counts as false.
     columns
         Further columns it uses, name to expression.
+    table
+        A further named table, from its comma to the end of its line.
     joined
         Tables to join.
     """
 
     when: str
     columns: Mapping[str, str] = field(default_factory=dict)
+    table: str = ""
     joined: str = ""
 
 
@@ -94,16 +97,19 @@ def _share(flag: ShareAbove) -> Holds:
 def _over_best(metric: str, factor: float) -> Holds:
     """Compare with the smallest value so far: within the newest points, and before them."""
     best = "least(min(p.log) over (partition by p.run_uuid order by p.place), o.log)"
-    older = f"""
-  left join (
-    select f.run_uuid, (
-      select ln(min(b.value)) from metrics b
-      where b.run_uuid = f.run_uuid and b.key = {quoted(metric)} and b.step < f.step
-        and not b.is_nan and b.value > 0 and b.value < {INFINITE}
-    ) as log
-    from (select run_uuid, min(step) as step from newest group by run_uuid) f
-  ) o on o.run_uuid = p.run_uuid"""
-    return Holds(columns={"best": best}, joined=older, when=f"log - best > {number(math.log(factor))}")
+    table = f"""\
+, older as materialized (
+  select f.run_uuid, (
+    select ln(min(b.value)) from metrics b
+    where b.run_uuid = f.run_uuid and b.key = {quoted(metric)} and b.step < f.step
+      and not b.is_nan and b.value > 0 and b.value < {INFINITE}
+  ) as log
+  from (select run_uuid, min(step) as step from newest group by run_uuid) f
+)
+"""
+    joined = "\n  left join older o on o.run_uuid = p.run_uuid"
+    when = f"log - best > {number(math.log(factor))}"
+    return Holds(columns={"best": best}, table=table, joined=joined, when=when)
 
 
 def _z_score(score: ZScore) -> Holds:

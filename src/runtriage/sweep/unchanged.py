@@ -24,7 +24,9 @@ from runtriage.outputs import tags
 from runtriage.pipeline import Params, fingerprint
 from runtriage.sweep.outcome import Outcome
 
-_SEALED = frozenset({tags.STATUS, tags.FINDINGS, tags.CAUSE, tags.FIRST_STEP, tags.REASON, tags.BASELINE, tags.VERSION})
+_SEALED = frozenset({
+    tags.STATUS, tags.FINDINGS, tags.CAUSE, tags.FIRST_STEP, tags.REASON, tags.BASELINE, tags.CONFIG, tags.VERSION,
+})
 _LEVELS = frozenset(level.value for level in Level)
 _Groups = Sequence[Sequence[RunInfo]]
 

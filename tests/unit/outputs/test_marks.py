@@ -25,7 +25,7 @@ def test_a_flagged_run_says_what_since_when_and_why() -> None:
     assert found == {
         "runtriage.status": "suspicious", "runtriage.findings": "loss_spike", "runtriage.first_step": "60",
         "runtriage.cause": "bad_batch", "runtriage.loss.z_max": "19.5", "runtriage.baseline": "cohort:8",
-        "runtriage.version": "0.1.0", "runtriage.cursor": "c1",
+        "runtriage.config": "ab12", "runtriage.version": "0.1.0", "runtriage.cursor": "c1",
     }
 
 
@@ -33,7 +33,7 @@ def test_a_healthy_run_has_its_status_and_no_warning() -> None:
     """No note, no file, no finding."""
     found = wanted_marks(triage(Level.HEALTHY), what=ALL)
     assert (found.note, found.files) == (None, {})
-    assert set(found.tags) == {tags.STATUS, tags.BASELINE, tags.VERSION}
+    assert set(found.tags) == {tags.STATUS, tags.BASELINE, tags.CONFIG, tags.VERSION}
 
 
 def test_a_withheld_run_says_why() -> None:
