@@ -69,7 +69,7 @@ PlaceArg = Annotated[
     str | None, typer.Argument(metavar="SOURCE", help="wandb: the project, as wandb://ENTITY/PROJECT.")
 ]
 FolderOpt = Annotated[
-    str | None, typer.Option("-o", "--output", metavar="DIR", help="prometheus: folder of the compiled files.")
+    str | None, typer.Option("-o", "--output", metavar="DIR", help="prometheus, grafana: folder of the compiled files.")
 ]
 ExporterOpt = Annotated[
     str, typer.Option(metavar="HOST:PORT", help="prometheus: where it finds `runtriage serve`.")
