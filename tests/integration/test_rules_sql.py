@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 import pytest
 import sqlalchemy as sa
+from mlflow_store.live import Rows, engine_of, now, put
 from mlflow_store.postgres import INSTALL, cluster, programs
 from mlflow_store.store import Store, opened
 
@@ -37,7 +37,7 @@ from runtriage.rules.replay import signal_of
 from runtriage.rules.sql import LOOK_POINTS, Query, Unsaid, query
 
 pytestmark = pytest.mark.integration
-Rows = Sequence[tuple[int, float, int]]
+Ask = Callable[[str], list[tuple[Any, ...]]]
 HOSTILE = "a'b\\c\"d $__file{/etc/passwd} $__timeFilter(x) ${HOME} $$ ; drop table runs; -- %s :p 损失 \U0001f600"
 BAND = OutsideBand(
     window=5, knots=(Knot(step=0, high=9.0, low=1.0), Knot(step=100, high=6.0, low=0.5), Knot(step=500, high=4.0)),
@@ -67,7 +67,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
 
 
 @pytest.fixture(scope="module")
-def reader(store: Store) -> Iterator[Callable[[str], list[tuple[Any, ...]]]]:
+def reader(store: Store) -> Iterator[Ask]:
     """Yield a way to ask as Grafana's role would: SELECT on five tables, nothing else, nothing written."""
     with engine_of(store).begin() as connection:
         connection.exec_driver_sql("create role grafana_reader login")
@@ -84,41 +84,13 @@ def reader(store: Store) -> Iterator[Callable[[str], list[tuple[Any, ...]]]]:
     engine.dispose()
 
 
-def engine_of(store: Store) -> Any:
-    return store.client._tracking_client.store.engine
-
-
-def now() -> int:
-    return int(time.time() * 1000)
-
-
-def put(store: Store, experiment: str, name: str, key: str, rows: Rows) -> str:
-    """Log rows as MLflow stores them, the newest point included, and return the id of a run that goes on."""
-    run = store.run(experiment, name)
-    points = [(key, *stored(value), stamp, run, step) for step, value, stamp in rows]
-    newest = max(points, key=lambda row: (row[5], row[3], row[1]))
-    names = ("k", "v", "n", "t", "r", "s")
-    insert = "insert into {} (key, value, is_nan, timestamp, run_uuid, step) values (:k, :v, :n, :t, :r, :s)"
-    with engine_of(store).begin() as connection:
-        unique = list(dict.fromkeys(points))
-        connection.execute(sa.text(insert.format("metrics")), [dict(zip(names, row, strict=True)) for row in unique])
-        connection.execute(sa.text(insert.format("latest_metrics")), dict(zip(names, newest, strict=True)))
-    return run
-
-
-def stored(value: float) -> tuple[float, bool]:
-    if np.isnan(value):
-        return 0.0, True
-    return float(np.clip(value, -1.7976931348623157e308, 1.7976931348623157e308)), False
-
-
 def said(rule: AlertRule, experiment: str = "") -> str:
     found = query(rule, experiment=experiment)
     assert isinstance(found, Query)
     return found.sql
 
 
-def fired(ask: Callable[[str], list[tuple[Any, ...]]], rule: AlertRule, experiment: str) -> dict[str, int]:
+def fired(ask: Ask, rule: AlertRule, experiment: str) -> dict[str, int]:
     """Return run id to the step at which the rule fired, -1 where it did not."""
     return {run_id: int(step) for _, _, run_id, step in ask(said(rule, experiment))}
 
@@ -168,7 +140,7 @@ def expected(rule: AlertRule, history: RunHistory) -> int:
 
 @pytest.mark.parametrize(("name", "condition", "points", "after"), CONDITIONS, ids=[c[0] for c in CONDITIONS])
 def test_sql_fires_where_the_replay_does(
-    reader: Callable[[str], list[tuple[Any, ...]]], curves: tuple[str, dict[str, RunHistory]], name: str,
+    reader: Ask, curves: tuple[str, dict[str, RunHistory]], name: str,
     condition: Condition, points: int, after: int,
 ) -> None:
     """On sixty hostile curves both say the same step, and each rule fires on some and not on others."""
@@ -179,7 +151,7 @@ def test_sql_fires_where_the_replay_does(
     assert 0 < sum(step >= 0 for step in wanted.values()) < len(wanted)
 
 
-def test_a_squared_norm_is_compared_as_a_norm(store: Store, reader: Callable[[str], list[tuple[Any, ...]]]) -> None:
+def test_a_squared_norm_is_compared_as_a_norm(store: Store, reader: Ask) -> None:
     """A metric called ``grad_norm_square`` is read as its root, as the replay reads it."""
     experiment = store.experiment()
     run = put(store, experiment, "a", "grad_norm_square", [(0, 25.0, now())])
@@ -188,7 +160,7 @@ def test_a_squared_norm_is_compared_as_a_norm(store: Store, reader: Callable[[st
     assert fired(reader, rule_of(Above(value=5.1), "grad_norm_square", role="grad_norm"), experiment) == {run: -1}
 
 
-def test_an_old_firing_is_over(store: Store, reader: Callable[[str], list[tuple[Any, ...]]]) -> None:
+def test_an_old_firing_is_over(store: Store, reader: Ask) -> None:
     """A NaN counts for ten minutes after it was logged, and longer only while it is the newest point."""
     experiment = store.experiment()
     hour = 3_600_000
@@ -198,9 +170,7 @@ def test_an_old_firing_is_over(store: Store, reader: Callable[[str], list[tuple[
     assert fired(reader, rule_of(NonFinite(), "loss"), experiment) == {over: -1, lasting: 1, recent: 0}
 
 
-def test_runs_that_are_over_or_deleted_are_left_alone(
-    store: Store, reader: Callable[[str], list[tuple[Any, ...]]]
-) -> None:
+def test_runs_that_are_over_or_deleted_are_left_alone(store: Store, reader: Ask) -> None:
     """A run that ended lately still counts; one that ended long ago, was deleted or abandoned does not."""
     experiment = store.experiment()
     week = 8 * 86_400_000
@@ -215,9 +185,7 @@ def test_runs_that_are_over_or_deleted_are_left_alone(
     assert fired(reader, rule_of(NonFinite(), "loss"), experiment) == {runs["live"]: 0, runs["just"]: 0}
 
 
-def test_a_rule_for_one_config_finds_its_runs_by_their_tag(
-    store: Store, reader: Callable[[str], list[tuple[Any, ...]]]
-) -> None:
+def test_a_rule_for_one_config_finds_its_runs_by_their_tag(store: Store, reader: Ask) -> None:
     """Runs without the tag, or of another config, are not looked at."""
     experiment = store.experiment()
     runs = [put(store, experiment, str(i), "loss", [(0, np.nan, now())]) for i in range(3)]
@@ -226,9 +194,7 @@ def test_a_rule_for_one_config_finds_its_runs_by_their_tag(
     assert fired(reader, rule_of(NonFinite(), "loss", config="ab12"), experiment) == {runs[0]: 0}
 
 
-def test_one_experiment_is_chosen_by_name_or_id(
-    store: Store, reader: Callable[[str], list[tuple[Any, ...]]]
-) -> None:
+def test_one_experiment_is_chosen_by_name_or_id(store: Store, reader: Ask) -> None:
     """Without one all are looked at, with one no other."""
     one, other = store.experiment(), store.experiment()
     runs = [put(store, experiment, "a", "chosen", [(0, np.nan, now())]) for experiment in (one, other)]
@@ -238,9 +204,7 @@ def test_one_experiment_is_chosen_by_name_or_id(
     assert fired(reader, rule, "") == dict.fromkeys(runs, 0)
 
 
-def test_a_step_that_goes_back_is_seen_while_it_is_news(
-    store: Store, reader: Callable[[str], list[tuple[Any, ...]]]
-) -> None:
+def test_a_step_that_goes_back_is_seen_while_it_is_news(store: Store, reader: Ask) -> None:
     """A resume at a lower step fires, also with what lies before the look; an old one does not."""
     experiment = store.experiment()
     hour = 3_600_000
@@ -256,7 +220,7 @@ def test_a_step_that_goes_back_is_seen_while_it_is_news(
     assert found == {back: 39, on: -1, long_ago: -1, within: 2}
 
 
-def test_a_silent_run_is_seen(store: Store, reader: Callable[[str], list[tuple[Any, ...]]]) -> None:
+def test_a_silent_run_is_seen(store: Store, reader: Ask) -> None:
     """No point for so long fires; a run that was resumed at a lower step, or has ended, is not silent."""
     experiment = store.experiment()
     hour = 3_600_000
@@ -270,7 +234,7 @@ def test_a_silent_run_is_seen(store: Store, reader: Callable[[str], list[tuple[A
     assert found == {silent: 7, lively: -1, resumed: -1, seconds: -1}
 
 
-def test_the_end_of_a_run_is_seen(store: Store, reader: Callable[[str], list[tuple[Any, ...]]]) -> None:
+def test_the_end_of_a_run_is_seen(store: Store, reader: Ask) -> None:
     """A run that failed lately fires behind its last step, one that finished does not."""
     experiment = store.experiment()
     failed, done, live = (put(store, experiment, name, "loss", [(7, 1.0, now())]) for name in ("a", "b", "c"))
@@ -282,9 +246,7 @@ def test_the_end_of_a_run_is_seen(store: Store, reader: Callable[[str], list[tup
 
 
 @pytest.mark.parametrize("condition", [c for _, c, _, _ in CONDITIONS] + [Backwards(), Stalled(seconds=1.0)])
-def test_hostile_names_are_data(
-    store: Store, reader: Callable[[str], list[tuple[Any, ...]]], condition: Condition
-) -> None:
+def test_hostile_names_are_data(store: Store, reader: Ask, condition: Condition) -> None:
     """A metric, a config and an experiment of hostile names are found by them; Grafana finds no ``$`` in the query."""
     rule = rule_of(condition, HOSTILE, config=HOSTILE)
     assert "$" not in said(rule, HOSTILE)
@@ -292,9 +254,7 @@ def test_hostile_names_are_data(
     assert reader(said(rule, HOSTILE)) == []
 
 
-def test_a_hostile_metric_is_matched_exactly(
-    store: Store, reader: Callable[[str], list[tuple[Any, ...]]]
-) -> None:
+def test_a_hostile_metric_is_matched_exactly(store: Store, reader: Ask) -> None:
     """What was logged under a hostile name fires, what was logged under a nearly equal one does not."""
     experiment = store.experiment()
     run = put(store, experiment, HOSTILE, HOSTILE, [(0, np.nan, now())])
