@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import sqlalchemy as sa
+
 from mlflow_store.store import Store
 
 Rows = Sequence[tuple[int, float, int]]
