@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
-from runtriage.errors import AlertWriteError, RunReadError, SourceError
+from runtriage.errors import AlertWriteError, RunNotFoundError, RunReadError, SourceError
 from runtriage.model.alert import (
     Alert,
     Change,
@@ -78,12 +78,12 @@ def read_alerts(client: WandbClient) -> tuple[Placed, ...]:
         The server cannot be reached or refuses, or there is no such project.
     """
     with translated(client.where, whole=True):
-        project = _project_id(client)
+        project = _project(client)
         try:
             found = again(lambda: list(client.api().automations(entity=client.entity, per_page=_PAGE)))
         except ValueError:  # what pydantic raises is one
             return _plain_listing(client)
-    return tuple(_placed(one) for one in found if getattr(one.scope, "id", None) == project)
+    return tuple(_placed(one) for one in found if _is_in(one, project))
 
 
 def put_alert(client: WandbClient, alert: Alert, before: Placed | None) -> None:
@@ -98,9 +98,9 @@ def put_alert(client: WandbClient, alert: Alert, before: Placed | None) -> None:
     """
     where = f"{client.where} {alert.name}"
     with _writing(where):
-        scope = client.api().project(client.project, entity=client.entity)
-        event, action = _event(alert.trigger, scope), _action(alert)
-        present = _of_name(client, alert.name)
+        project = _project(client)
+        event, action = _event(alert.trigger, project), _action(alert)
+        present = _of_name(client, project, alert.name)
         ours = [one for one in present if _placed(one).digest is not None]
         ours.sort(key=lambda one: before is None or one.id != before.id)
         if ours:
@@ -111,45 +111,58 @@ def put_alert(client: WandbClient, alert: Alert, before: Placed | None) -> None:
         elif present:
             raise AlertWriteError("an automation of this name is not ours", where=where)
         else:
-            _make(client, alert, event, action)
+            _make(client, project, alert, event >> action)
 
 
 def remove_alert(client: WandbClient, placed: Placed) -> None:
     """Remove one of ours; one that is gone, or lost our mark, is left alone. Raises as :func:`put_alert`."""
+    if placed.digest is None:
+        return
     with _writing(f"{client.where} {placed.name}"):
-        for one in _of_name(client, placed.name):
+        project = _project(client)
+        for one in _of_name(client, project, placed.name):
             if one.id == placed.id and _placed(one).digest is not None:
-                client.api().delete_automation(one)
+                try:
+                    client.api().delete_automation(one)
+                except Exception:  # a second try of the client's own finds it gone
+                    if any(left.id == one.id for left in _of_name(client, project, placed.name)):
+                        raise
 
 
-def _make(client: WandbClient, alert: Alert, event: Any, action: Any) -> None:
+def _make(client: WandbClient, project: Any, alert: Alert, new: Any) -> None:
     """Make an automation; one that the server made before its answer was lost is found again."""
     try:
-        client.api().create_automation(event >> action, name=alert.name, description=alert.description, enabled=True)
+        client.api().create_automation(new, name=alert.name, description=alert.description, enabled=True)
     except Exception as error:
         if "exists. Unable to create" not in str(error):
             raise
-        if any(_placed(one).digest == alert.digest for one in _of_name(client, alert.name)):
+        if any(_placed(one).digest == alert.digest for one in _of_name(client, project, alert.name)):
             return
         where = f"{client.where} {alert.name}"
         raise AlertWriteError("an automation of this name is not ours", where=where) from None
 
 
-def _of_name(client: WandbClient, name: str) -> list[Any]:
+def _of_name(client: WandbClient, project: Any, name: str) -> list[Any]:
     """Return the automations of the project that have a name, as they are now."""
-    project = _project_id(client)
     found = again(lambda: list(client.api().automations(entity=client.entity, name=name, per_page=_PAGE)))
-    return [one for one in found if one.name == name and getattr(one.scope, "id", None) == project]
+    return [one for one in found if one.name == name and _is_in(one, project)]
 
 
-def _project_id(client: WandbClient) -> str:
+def _is_in(one: Any, project: Any) -> bool:
+    return bool(getattr(one.scope, "id", None) == project.id)
+
+
+def _project(client: WandbClient) -> Any:
+    """Return the client's project object, read now: it raises what hides behind the client's own errors."""
+    found = client.api().project(client.project, entity=client.entity)
     try:
-        return str(client.api().project(client.project, entity=client.entity).id)
+        found.id  # noqa: B018  reads it
     except (AttributeError, ValueError) as error:
         if error.__cause__ is not None:
             raise error.__cause__ from None
         what = "there is no such project, or it is not yours to see"
         raise SourceError(what, where=client.where) from None
+    return found
 
 
 def _plain_listing(client: WandbClient) -> tuple[Placed, ...]:
@@ -247,7 +260,9 @@ def _writing(where: str) -> Iterator[None]:
     try:
         with translated(where):
             yield
-    except RunReadError as error:  # a 404 too: the project or the integration is gone
+    except RunNotFoundError as error:
+        raise AlertWriteError("W&B does not know it, or its integration, any more", where=where) from error
+    except RunReadError as error:
         raise AlertWriteError(error.message, where=where, hint=error.hint) from error
 
 
