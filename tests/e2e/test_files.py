@@ -263,3 +263,13 @@ def test_a_full_disk_is_said(words: list[str]) -> None:
         )
     said = done.stderr.splitlines()
     assert (done.returncode, len(said), "the output cannot be written" in said[0]) == (2, 1, True)
+
+
+def test_a_digest_goes_to_stdout_alone(cli: Cli, tmp_path: Path) -> None:
+    """``--digest -`` prints Markdown and nothing else; the counts are said on stderr, and two files do not share it."""
+    (tmp_path / "runs").mkdir()
+    done = cli("sweep", "files:runs", "--digest", "-")
+    assert (done.returncode, done.stdout) == (0, "**runtriage: none of 0 runs needs a look**.\n")
+    assert "nothing was judged" in done.stderr
+    both = cli("sweep", "files:runs", "--digest", "-", "--json", "-")
+    assert (both.returncode, both.stdout) == (2, "")

@@ -34,6 +34,9 @@ JsonOpt = Annotated[
     str | None, typer.Option("--json", metavar="FILE", help="Write one report a line to FILE, - for stdout.")
 ]
 HtmlOpt = Annotated[str | None, typer.Option("--html", metavar="FILE", help="Write one self-contained page to FILE.")]
+DigestOpt = Annotated[
+    str | None, typer.Option("--digest", metavar="FILE", help="Write Markdown for a GitHub issue, - for stdout.")
+]
 FailOpt = Annotated[Threshold | None, typer.Option("--fail-on", help="Exit with 1 if a verdict is this bad or worse.")]
 BaseOpt = Annotated[
     str | None, typer.Option("--baselines", metavar="FILE", help="Judge against baselines that `learn` wrote.")

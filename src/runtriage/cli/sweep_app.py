@@ -8,6 +8,7 @@ from runtriage.cli.options import (
     BaseOpt,
     BudgetOpt,
     CacheOpt,
+    DigestOpt,
     DryOpt,
     ExecutorOpt,
     FailOpt,
@@ -32,6 +33,7 @@ def sweep(
     dry_run: DryOpt = False,
     json: JsonOpt = None,
     html: HtmlOpt = None,
+    digest: DigestOpt = None,
     fail_on: FailOpt = None,
     since: SinceOpt = None,
     limit: LimitOpt = None,
@@ -57,8 +59,8 @@ def sweep(
         "cache.address": cache,
     }
     ask = Ask(
-        source=source, baselines=baselines, dry_run=dry_run, json=json, html=html, since=since, limit=limit, only=only,
-        fresh=fresh, resume=resume, show_settings=show_settings,
+        source=source, baselines=baselines, dry_run=dry_run, json=json, html=html, digest=digest, since=since,
+        limit=limit, only=only, fresh=fresh, resume=resume, show_settings=show_settings,
     )
     raise typer.Exit(run(ask, flags))
 

@@ -25,12 +25,23 @@ class Ask:
     dry_run: bool = False
     json: str | None = None
     html: str | None = None
+    digest: str | None = None
     since: str | None = None
     limit: int | None = None
     only: RunState | None = None
     fresh: bool = False
     resume: bool = False
     show_settings: bool = False
+
+    @property
+    def needs_reports(self) -> bool:
+        """Whether a file is asked for that holds what was found in every run."""
+        return any(path is not None for path in (self.json, self.html, self.digest))
+
+    @property
+    def takes_stdout(self) -> bool:
+        """Whether a file is written to stdout, which then holds nothing else."""
+        return "-" in {self.json, self.digest}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -35,3 +35,7 @@ def write_files(swept: Swept, ask: Ask) -> None:
 
         page = render_page((entry.report for entry in swept.entries()), swept.shown, redacted(ask.source))
         door.write_file(ask.html, (piece.encode() for piece in page))
+    if ask.digest is not None:
+        from runtriage.outputs.report.issue import render_issue
+
+        door.write_file(ask.digest, render_issue(entry.report for entry in swept.entries()).encode())

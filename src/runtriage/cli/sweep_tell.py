@@ -13,8 +13,8 @@ from runtriage.settings import Settings
 
 def tell(swept: Swept, ask: Ask, settings: Settings) -> int:
     """Print the table and the summary of a sweep; return the exit code."""
-    say = note if ask.json == "-" else out
-    if ask.json != "-":
+    say = note if ask.takes_stdout else out
+    if not ask.takes_stdout:
         table.show(entry.report for entry in swept.entries())
         if swept.runs:
             out()

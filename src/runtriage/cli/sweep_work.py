@@ -79,7 +79,7 @@ class Work:
             self.writer.made_of = self.basis.of_runs(groups)
         if self.journal.resumed:
             return self._resumed(groups)
-        if self.writer is None or self.ask.fresh or self.ask.json is not None or self.ask.html is not None:
+        if self.writer is None or self.ask.fresh or self.ask.needs_reports:
             return groups
         kept, rest = split(groups, self.writer.made_of)
         if rest and VIEW in self.writer.what:

@@ -140,7 +140,7 @@ def test_the_workflow_keeps_digest_and_exit_code(code: int, left: int, tmp_path:
     places = {"PATH": f"{tmp_path}:/usr/bin:/bin", "GITHUB_STEP_SUMMARY": str(summary)}
     command = ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", step["run"]]
     done = subprocess.run(command, env=places, cwd=tmp_path, check=False, timeout=20)
-    assert (done.returncode, summary.read_text(encoding="utf-8")) == (left, "````text\ndigest\n````\n")
+    assert (done.returncode, summary.read_text(encoding="utf-8")) == (left, "digest\n")
 
 
 def test_every_recipe_is_described() -> None:

@@ -172,6 +172,11 @@ def _row(report: Report) -> str:
     return f"| {report.verdict} | {name} | {what} | {first} | {check} |"
 
 
+def is_safe_url(url: str) -> bool:
+    """Tell whether an address can stand inside a link and leave it nowhere."""
+    return _SAFE_URL.fullmatch(url) is not None
+
+
 def _is_plain_address(url: str) -> bool:
     """Tell whether an address is safe inside ``![](…)``: a path of the same server, or http."""
     path = re.fullmatch(r"/(?!/)[A-Za-z0-9._~:/?&=%+,;-]{1,500}", url)
