@@ -158,8 +158,8 @@ def _check(settings: Settings, origin: Mapping[str, str]) -> None:
         if kind not in (*MARK_KINDS, "all"):
             hint = f"any of {', '.join(MARK_KINDS)}, or all"
             raise SettingsError(f"{kind!r} cannot be written", where=_where(f"$.sweep.write[{i}]", origin), hint=hint)
-    name, colon, _ = settings.sweep.executor.partition(":")
-    if name not in EXECUTORS or (colon and name != "dask"):
+    name, colon, place = settings.sweep.executor.partition(":")
+    if name not in EXECUTORS or (colon and not (name == "dask" and place)):
         hint = f"one of {', '.join(EXECUTORS)}"
         what = f"there is no executor {settings.sweep.executor!r}"
         raise SettingsError(what, where=_where("$.sweep.executor", origin), hint=hint)

@@ -6,6 +6,7 @@ effect outside, such as writing marks, stays in the caller's process.
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
 import os
@@ -23,7 +24,8 @@ from runtriage.errors import ClusterError, MissingExtraError, UsageError
 from runtriage.model.refs import redacted
 
 try:
-    from distributed import CancelledError, Client, Future, KilledWorker, LocalCluster, Semaphore, wait
+    from distributed import CancelledError, Client, Future, KilledWorker, LocalCluster, Security, Semaphore, wait
+    from distributed.core import rpc
 except ModuleNotFoundError as error:
     hint = "pip install 'runtriage[dask]'"
     raise MissingExtraError("--executor dask needs distributed, which is not installed", hint=hint) from error
@@ -87,7 +89,7 @@ class DaskExecutor:
         self._turns: list[str] = []
         self._cluster = None if where else _own_cluster(workers)
         try:
-            self._client = _connected(self._cluster if self._cluster is not None else scheduler_address(where), where)
+            self._client = _connected(self._cluster if self._cluster is not None else scheduler_address(where))
         except BaseException:
             self._close_cluster()
             raise
@@ -257,15 +259,24 @@ def _own_cluster(workers: int) -> LocalCluster:
         raise ClusterError(f"no Dask cluster could be started here: {error}") from error
 
 
-def _connected(to: LocalCluster | str, where: str) -> Client:
+def _connected(to: LocalCluster | str) -> Client:
+    where = to if isinstance(to, str) else to.scheduler_address
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # other versions of numpy or tornado are no fault; see _check_workers
-            return Client(to, timeout=CONNECT_SECONDS, name="runtriage", set_as_default=False)
-    except (OSError, TimeoutError, TypeError, ValueError, RuntimeError, MemoryError) as error:
-        what = "no Dask scheduler answers"
-        hint = f"{type(error).__name__} after at most {CONNECT_SECONDS} s; is it running, and is it tcp or tls?"
-        raise ClusterError(what, where=redacted(where), hint=hint) from error
+        kind = asyncio.run(asyncio.wait_for(_kind(where), CONNECT_SECONDS))
+        if kind == "Scheduler":
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # other versions of numpy or tornado are no fault; see _check_workers
+                return Client(to, timeout=CONNECT_SECONDS, name="runtriage", set_as_default=False)
+    except Exception as error:
+        hint = f"{type(error).__name__} within {CONNECT_SECONDS} s; is it running, is it really tcp or tls?"
+        raise ClusterError("no Dask scheduler answers", where=where, hint=hint) from error
+    raise ClusterError(f"this is not a Dask scheduler but a {kind}", where=where)
+
+
+async def _kind(address: str) -> str:
+    """Ask who is there, before a client that can hardly be stopped is made: strangers answer anything."""
+    async with rpc(address, connection_args=Security().get_connection_args("client")) as there:
+        return str((await there.identity())["type"])
 
 
 def _check_workers(client: Client) -> None:
