@@ -27,8 +27,7 @@ try:
     from distributed import CancelledError, Client, Future, KilledWorker, LocalCluster, Security, Semaphore, wait
     from distributed.core import rpc
 except ModuleNotFoundError as error:
-    hint = "pip install 'runtriage[dask]'"
-    raise MissingExtraError("--executor dask needs distributed, which is not installed", hint=hint) from error
+    raise MissingExtraError("distributed is not installed", hint="pip install 'runtriage[dask]'") from error
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -43,10 +42,12 @@ GIVE_UP_AFTER = 3
 AHEAD = 8
 """Pieces begun and not yet taken, a thread of the cluster: a slow one at the head must not leave workers idle."""
 
+_GONE = "not tried: the Dask scheduler went away"
 _LOOK_SECONDS = 2.0
 _CLOSE_SECONDS = 20
 _REMOTE = re.compile(r"(tcp|tls|ws|wss)://[\w.:\[\]-]+", re.ASCII)
 _FILE_LIMIT = 1 << 22
+_FORMS = "dask, dask:tcp://HOST:PORT, dask:tls://HOST:PORT or dask:SCHEDULER_FILE"
 
 
 class DaskExecutor:
@@ -147,7 +148,7 @@ class DaskExecutor:
             future = self._begin(work, item)
             self._settle(future)
         if self._over is not None or future is None:
-            return self._without(item, self._over or self._gone())
+            return self._without(item, self._over or _GONE)
         if _killed(future):
             self._killers += 1
             if self._killers >= GIVE_UP_AFTER:
@@ -168,7 +169,7 @@ class DaskExecutor:
                     wait(future, timeout=_LOOK_SECONDS)
             except TimeoutError:
                 if self._client.status != "running":
-                    self._over = self._gone()
+                    self._over = _GONE
                 elif self._threads():
                     alone_since = None
                 else:
@@ -178,15 +179,12 @@ class DaskExecutor:
             except CancelledError:
                 pass
         if future is not None and future.status in ("cancelled", "lost"):
-            self._over = self._over or self._gone()
+            self._over = self._over or _GONE
 
     def _without(self, item: T, why: str) -> Any:
         if self._lost is None:
             raise ClusterError(why)
         return self._lost(item, why)
-
-    def _gone(self) -> str:
-        return "not tried: the Dask scheduler went away"
 
     def _threads(self) -> int:
         """Return the threads of all workers; 0 if the scheduler does not tell."""
@@ -237,9 +235,6 @@ def scheduler_address(where: str) -> str:
         raise UsageError("the scheduler file cannot be read", where=where, hint=_FORMS) from error
     address = found.get("address") if isinstance(found, dict) else None
     return _checked(address if isinstance(address, str) else "", where)
-
-
-_FORMS = "dask, dask:tcp://HOST:PORT, dask:tls://HOST:PORT or dask:SCHEDULER_FILE"
 
 
 def _checked(address: str, where: str) -> str:
