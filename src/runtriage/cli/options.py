@@ -37,6 +37,13 @@ HtmlOpt = Annotated[str | None, typer.Option("--html", metavar="FILE", help="Wri
 DigestOpt = Annotated[
     str | None, typer.Option("--digest", metavar="FILE", help="Write Markdown for a GitHub issue, - for stdout.")
 ]
+RulesOpt = Annotated[
+    str | None, typer.Option("--rules", metavar="FILE", help="Read every run, replay alert rules, tell what is new.")
+]
+NotifyOpt = Annotated[
+    list[str] | None,
+    typer.Option("--notify", metavar="URL", help="With --rules: Apprise URL, or RUNTRIAGE_NOTIFY_URLS."),
+]
 FailOpt = Annotated[Threshold | None, typer.Option("--fail-on", help="Exit with 1 if a verdict is this bad or worse.")]
 BaseOpt = Annotated[
     str | None, typer.Option("--baselines", metavar="FILE", help="Judge against baselines that `learn` wrote.")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -48,7 +48,7 @@ def run(
             readers=settings.sweep.readers,
         )
     for message in done.sent:
-        _show(message, whole=dry)
+        show(message, whole=dry)
     for failure in done.failures:
         note(clean(failure, 400))
     verb = "would be sent" if dry else "sent"
@@ -67,9 +67,10 @@ def _memory(source: HistorySource, state: str | None) -> Memory:
     )
 
 
-def _show(message: Message, *, whole: bool) -> None:
-    out(f"[{message.severity}] {clean(message.title)}")
+def show(message: Message, *, whole: bool, say: Callable[[str], None] = out) -> None:
+    """Print a message: its title, or all of it."""
+    say(f"[{message.severity}] {clean(message.title)}")
     if whole:
         for line in message.body.splitlines():
-            out(f"  {clean(line, 400)}")
-        out()
+            say(f"  {clean(line, 400)}")
+        say("")

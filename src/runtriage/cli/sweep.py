@@ -32,7 +32,7 @@ def run(ask: Ask, flags: Mapping[str, Any]) -> int:
     door.check_writable(ask.json, ask.html, ask.digest)
     if ask.json == ask.digest == "-":
         raise UsageError("two files cannot both go to stdout", where="--digest", hint="give one of them a FILE")
-    if ask.dry_run and not loaded.settings.sweep.write:
+    if ask.dry_run and not loaded.settings.sweep.write and ask.rules is None:
         raise UsageError("there is nothing to plan", where="--dry-run", hint="say what to write, as in --write all")
     with perform(ask, loaded.settings) as swept:
         write_files(swept, ask)

@@ -16,9 +16,11 @@ from runtriage.cli.options import (
     HtmlOpt,
     JsonOpt,
     LimitOpt,
+    NotifyOpt,
     OnlyOpt,
     ReadersOpt,
     ResumeOpt,
+    RulesOpt,
     ShowOpt,
     SinceOpt,
     SourceArg,
@@ -34,6 +36,8 @@ def sweep(
     json: JsonOpt = None,
     html: HtmlOpt = None,
     digest: DigestOpt = None,
+    rules: RulesOpt = None,
+    notify: NotifyOpt = None,
     fail_on: FailOpt = None,
     since: SinceOpt = None,
     limit: LimitOpt = None,
@@ -60,7 +64,8 @@ def sweep(
     }
     ask = Ask(
         source=source, baselines=baselines, dry_run=dry_run, json=json, html=html, digest=digest, since=since,
-        limit=limit, only=only, fresh=fresh, resume=resume, show_settings=show_settings,
+        rules=rules, notify=tuple(notify or ()), limit=limit, only=only, fresh=fresh, resume=resume,
+        show_settings=show_settings,
     )
     raise typer.Exit(run(ask, flags))
 

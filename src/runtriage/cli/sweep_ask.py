@@ -13,6 +13,7 @@ from runtriage.sweep.outcome import Tally
 
 if TYPE_CHECKING:
     from runtriage.outputs.report.html import Shown
+    from runtriage.sweep.alerts import Summary
     from runtriage.sweep.write import Writer
 
 
@@ -26,6 +27,8 @@ class Ask:
     json: str | None = None
     html: str | None = None
     digest: str | None = None
+    rules: str | None = None
+    notify: tuple[str, ...] = ()
     since: str | None = None
     limit: int | None = None
     only: RunState | None = None
@@ -56,6 +59,8 @@ class Swept:
         Counts.
     writer
         What wrote marks, or None.
+    alerts
+        What was told of rules, or None without any.
     project, project_failure
         What was changed on the experiment as a whole, and why not.
     """
@@ -66,6 +71,7 @@ class Swept:
     writer: Writer | None
     project: WritePlan | None = None
     project_failure: str | None = None
+    alerts: Summary | None = None
 
     def __enter__(self) -> Self:
         return self

@@ -21,6 +21,7 @@ from runtriage.sweep.unchanged import Basis, basis_of
 from runtriage.trackers.base import HistorySource
 
 if TYPE_CHECKING:
+    from runtriage.cli.sweep_alerts import Alerts
     from runtriage.sweep.write import Writer
 
 
@@ -40,6 +41,7 @@ def perform(
     kinds = frozenset(settings.sweep.write)
     kinds = frozenset(MARK_KINDS) if "all" in kinds else kinds
     with ExitStack() as stack:
+        alerts = _alerts(ask, settings) if ask.rules is not None else None
         source = stack.enter_context(door.opened(ask.source))
         analysis = stack.enter_context(closing(executor(ask.source, settings)))
         writer = _writer(source, kinds, dry=ask.dry_run, shield=shield) if kinds else None
@@ -48,12 +50,20 @@ def perform(
         files = writer is not None and writer.without_files is None
         basis = basis_of(door.params(settings), baselines, kinds, files=files)
         journal = _journal(ask, source.address, basis)
-        work = Work(ask=ask, settings=settings, baselines=baselines, basis=basis, writer=writer, journal=journal)
+        work = Work(
+            ask=ask, settings=settings, baselines=baselines, basis=basis, writer=writer, journal=journal, alerts=alerts
+        )
         try:
             return work.through(source, analysis)
         except BaseException:
             journal.close(complete=False)
             raise
+
+
+def _alerts(ask: Ask, settings: Settings) -> Alerts:
+    from runtriage.cli.sweep_alerts import alerts_of
+
+    return alerts_of(ask, settings)
 
 
 def _journal(ask: Ask, address: str, basis: Basis) -> Journal:

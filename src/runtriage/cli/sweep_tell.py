@@ -20,9 +20,23 @@ def tell(swept: Swept, ask: Ask, settings: Settings) -> int:
             out()
     say(swept.tally.sentence() if swept.runs else "no runs: nothing was judged")
     _tell_rest(swept, ask, say)
+    _tell_alerts(swept, ask, say)
     if swept.journal.is_lasting and (swept.tally.failed or swept.tally.unwritten):
         note("runtriage: the same command with --resume reads what failed, and the runs that it is compared with")
     return exit_code(swept, settings)
+
+
+def _tell_alerts(swept: Swept, ask: Ask, say: Callable[[str], None]) -> None:
+    if swept.alerts is None:
+        return
+    from runtriage.cli.rules_notify import show
+
+    for message in swept.alerts.sent:
+        show(message, whole=ask.dry_run, say=say)
+    for failure in swept.alerts.failures:
+        note(f"runtriage: alerts: {clean(failure, 300)}")
+    verb = "would be sent" if ask.dry_run else "sent"
+    say(f"alerts: {len(swept.alerts.sent)} messages {verb}, {swept.alerts.looked_at} runs looked at")
 
 
 def _tell_rest(swept: Swept, ask: Ask, say: Callable[[str], None]) -> None:

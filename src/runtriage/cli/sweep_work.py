@@ -24,6 +24,7 @@ from runtriage.sweep.unchanged import Basis, split
 from runtriage.trackers.base import HistorySource
 
 if TYPE_CHECKING:
+    from runtriage.cli.sweep_alerts import Alerts
     from runtriage.outputs.report.html import Detailed
     from runtriage.sweep.write import Writer
 
@@ -42,6 +43,7 @@ class Work:
     journal: Journal
     tally: Tally = field(default_factory=Tally)
     detailed: Detailed | None = None
+    alerts: Alerts | None = None
 
     def through(self, source: HistorySource, analysis: Executor) -> Swept:
         """List, read, judge and write; return what came of it."""
@@ -54,18 +56,22 @@ class Work:
             groups = group(choose(bar.over(source.list_runs()), selection), self.settings.analysis.ignore_keys)
         made_of = self.basis.for_journal(groups)
         rest = self._left(groups, made_of)
+        alerts = self.alerts
         with (
             door.cached(source, self.settings, fresh=self.ask.fresh) as reading,
             progress("judging", sum(map(len, rest))) as bar,
         ):
+            listener = alerts.listening(reading, source) if alerts is not None else None
             results = outcomes_of(
-                rest, reading, analysis, settings=self.settings, baselines=self.baselines, writer=self.writer,
-                curves=self.detailed is not None, address=self.ask.source,
+                rest, listener or reading, analysis, settings=self.settings, baselines=self.baselines,
+                writer=self.writer, curves=self.detailed is not None, address=self.ask.source,
             )
             for outcome in bar.over(results):
                 self._take(outcome, made_of)
         runs = sorted((info.id for infos in groups for info in infos), key=lambda one: not self.journal.was_kept(one))
         swept = Swept(journal=self.journal, runs=runs, tally=self.tally, writer=self.writer)
+        if alerts is not None and listener is not None:
+            swept = replace(swept, alerts=alerts.told(listener, self.journal))
         whole = selection == Selection() and not self.tally.kept  # a part of the runs does not speak for the experiment
         return self._with_project(swept) if whole else swept
 
@@ -79,7 +85,7 @@ class Work:
             self.writer.made_of = self.basis.of_runs(groups)
         if self.journal.resumed:
             return self._resumed(groups)
-        if self.writer is None or self.ask.fresh or self.ask.needs_reports:
+        if self.writer is None or self.ask.fresh or self.ask.needs_reports or self.alerts is not None:
             return groups
         kept, rest = split(groups, self.writer.made_of)
         if rest and VIEW in self.writer.what:

@@ -158,7 +158,7 @@ def tell(
             summary.failures.append(f"{read.info.id}: {read.failure}")
             continue
         found.append(read.history)
-        rounds[read.info.id] = _round(read.history, rules, params, memory.told(read.info))
+        rounds[read.info.id] = round_of(read.history, rules, params, memory.told(read.info))
     summary.looked_at = len(found)
     silent = {run_id for run_id, one in rounds.items() if not one.news}
     told = set(silent)
@@ -169,7 +169,7 @@ def tell(
             summary.sent.append(message)
             told.update(message.runs)
     if sender is not None:
-        _remember(memory, [history.info for history in found if history.info.id in told], rounds, summary)
+        remember(memory, [history.info for history in found if history.info.id in told], rounds, summary)
     return summary
 
 
@@ -177,15 +177,20 @@ def _due(infos: Sequence[RunInfo], memory: Memory, summary: Summary) -> Iterator
     """Yield the runs to look at; one of which it cannot be said what people know is left for the next round."""
     for info in infos:
         try:
-            told = memory.told(info)
+            if due(info, memory):
+                yield info
         except RuntriageError as error:
             summary.failures.append(f"{info.id}: {error}")
-            continue
-        if info.state in _LIVE or (told is not None and not told.final):
-            yield info
 
 
-def _round(history: RunHistory, rules: Sequence[AlertRule], params: Params, told: Told | None) -> Round:
+def due(info: RunInfo, memory: Memory) -> bool:
+    """Tell whether a run is to be looked at: it goes on, or has not had its last word. Raises as the memory does."""
+    told = memory.told(info)
+    return info.state in _LIVE or (told is not None and not told.final)
+
+
+def round_of(history: RunHistory, rules: Sequence[AlertRule], params: Params, told: Told | None) -> Round:
+    """Replay rules over a run; return what is new on it."""
     firings = replay(rules, history, roles=params.roles, ignore=params.ignore_keys)
     newest = prepare(history, params.roles).last_step()
     return compare(firings, told, run_id=history.info.id, newest=newest, live=history.info.state in _LIVE)
@@ -204,7 +209,8 @@ def _bulletins(found: Sequence[RunHistory], rounds: dict[str, Round], params: Pa
     ]
 
 
-def _remember(memory: Memory, infos: Sequence[RunInfo], rounds: dict[str, Round], summary: Summary) -> None:
+def remember(memory: Memory, infos: Sequence[RunInfo], rounds: dict[str, Round], summary: Summary) -> None:
+    """Keep what was told of some runs; what cannot be kept is a failure of the round, and told again."""
     for info in infos:
         if memory.told(info) == rounds[info.id].told:
             continue
