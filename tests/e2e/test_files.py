@@ -110,8 +110,14 @@ def test_selection_narrows_the_sweep(cli: Cli, mixed: str) -> None:
 
 def test_processes_say_the_same_as_one(cli: Cli, mixed: str) -> None:
     """The executor does not change a word."""
-    outputs = [cli("sweep", mixed, "--executor", name).stdout for name in ("serial", "processes")]
-    assert outputs[0] == outputs[1]
+    outputs = [cli("sweep", mixed, "--executor", name).stdout for name in ("serial", "processes", "dask")]
+    assert outputs[0] == outputs[1] == outputs[2]
+
+
+def test_rules_are_not_replayed_on_a_cluster(cli: Cli, mixed: str) -> None:
+    """Rather than replaying rules on nothing, the sweep says that it cannot."""
+    done = cli("sweep", mixed, "--rules", "rules.yaml", "--executor", "dask")
+    assert (done.returncode, "not on a cluster" in done.stderr) == (2, True)
 
 
 def test_learned_baselines_judge_other_runs(cli: Cli, mixed: str, tmp_path: Path) -> None:

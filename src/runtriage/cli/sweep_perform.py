@@ -63,6 +63,9 @@ def perform(
 def _alerts(ask: Ask, settings: Settings) -> Alerts:
     from runtriage.cli.sweep_alerts import alerts_of
 
+    if settings.sweep.executor.startswith("dask"):  # or rules would be replayed on nothing, without a word
+        hint = "use `runtriage rules notify`, or another executor"
+        raise UsageError("rules are replayed where runs are read, not on a cluster", where="--rules", hint=hint)
     return alerts_of(ask, settings)
 
 
