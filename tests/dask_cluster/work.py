@@ -12,7 +12,7 @@ from runtriage.sweep.outcome import Outcome
 
 def slow(job: CohortJob) -> list[Outcome]:
     """Work as ever, and long enough to be killed meanwhile."""
-    time.sleep(1.0)
+    time.sleep(0.5)
     return do(job)
 
 
