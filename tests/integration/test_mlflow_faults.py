@@ -25,6 +25,7 @@ from runtriage.model.marks import WritePlan
 from runtriage.trackers.mlflow.access import access_to
 from runtriage.trackers.mlflow.client import ApiError, MlflowClient
 from runtriage.trackers.mlflow.source import MlflowSource
+from runtriage.trackers.pace import AdaptivePace
 
 pytestmark = pytest.mark.integration
 SECRET = "hunter2-secret"
@@ -52,7 +53,8 @@ def open_at(faults: FaultServer) -> Iterator[Open]:
 
     def make(*, host: str = faults.host, retries: int = 2, timeout: float = 5.0) -> MlflowSource:
         access = access_to(f"mlflow://me:{SECRET}@{host}/7", {})
-        client = MlflowClient(access, timeout=(timeout, timeout), retries=retries, backoff=0.01)
+        pace = AdaptivePace(host, patience=3.0, pause=0.05)
+        client = MlflowClient(access, timeout=(timeout, timeout), retries=retries, backoff=0.01, pace=pace)
         opened.append(MlflowSource(access, client=client))
         return opened[-1]
 
@@ -131,11 +133,19 @@ def test_too_many_requests_waits_as_long_as_asked(faults: FaultServer, open_at: 
 
 
 def test_too_many_requests_for_ever_is_bounded(faults: FaultServer, open_at: Open) -> None:
-    """A server that never stops saying 429 is asked a stated number of times."""
+    """A server that never stops saying 429 counts as unreachable once the patience is at its end; it is told how so."""
     faults.script("metrics/get-history", Answer(status=429))
     error = error_of(lambda: open_at().read(INFO))
-    assert isinstance(error, RunReadError)
-    assert ("429" in error.message, faults.count("get-history")) == (True, 3)
+    assert isinstance(error, SourceUnreachableError)
+    tried = faults.count("get-history")
+    assert (f"said so {tried} times (429)" in error.message, 2 <= tried < 20) == (True, True)
+
+
+def test_a_wait_beyond_all_patience_is_not_begun(faults: FaultServer, open_at: Open) -> None:
+    """Who is told to come back in an hour says so at once."""
+    faults.script("metrics/get-history", Answer(status=429, headers={"Retry-After": "3600"}))
+    error = error_of(lambda: open_at().read(INFO))
+    assert ("another may begin in 3600 s" in error.message, faults.count("get-history")) == (True, 1)
 
 
 @pytest.mark.parametrize(

@@ -11,24 +11,26 @@ credentials, and never the body of a page that is not MLflow's JSON.
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 import msgspec
 import requests
 from requests.adapters import HTTPAdapter
-from urllib3.response import BaseHTTPResponse
 from urllib3.util.retry import Retry
 
 from runtriage.errors import AccessRefusedError, SourceError, SourceUnreachableError
 from runtriage.trackers.mlflow.access import Access
+from runtriage.trackers.pace import Pace, asked_wait, pace_of
 
 TIMEOUT = (5.0, 30.0)
 """Seconds to connect, and between two bytes of an answer."""
 
 _TRIES = 3
-_STATUSES = (408, 429, 500, 502, 503, 504)
-_LONGEST_WAIT = 60.0
+_STATUSES = (408, 500, 502, 503, 504)
+"""Answers that are asked for again. 429 is not among them: how often that is, and when, is the pace's business."""
+
 _CODE_LIMIT = 80
 _MESSAGE_LIMIT = 200
 
@@ -62,15 +64,6 @@ class _ErrorBody(msgspec.Struct):
     message: str = ""
 
 
-class _BoundedRetry(Retry):
-    """Honours ``Retry-After``, but not for an hour."""
-
-    def get_retry_after(self, response: BaseHTTPResponse) -> float | None:
-        """Return the seconds asked for, at most :data:`_LONGEST_WAIT`."""
-        asked = super().get_retry_after(response)
-        return None if asked is None else min(asked, _LONGEST_WAIT)
-
-
 class _Bearer(requests.auth.AuthBase):
     """Bearer token as an auth object: a plain header would lose to an entry in ``~/.netrc``."""
 
@@ -91,24 +84,31 @@ class MlflowClient:
         Server and credentials.
     timeout
         Seconds to connect, and between two bytes of an answer.
+    retries
+        Repetitions after a failure; of refusals (429) as many as the pace has patience for.
     backoff
-        Seconds before the second retry, doubled each time; ``Retry-After`` wins over it.
+        Half the seconds before the second repetition, doubled each time.
+    pace
+        Decides when a request may begin; by default that of all clients of this server in this process.
     """
 
     def __init__(
-        self, access: Access, *, timeout: tuple[float, float] = TIMEOUT, retries: int = _TRIES, backoff: float = 1.0
+        self,
+        access: Access,
+        *,
+        timeout: tuple[float, float] = TIMEOUT,
+        retries: int = _TRIES,
+        backoff: float = 1.0,
+        pace: Pace | None = None,
     ) -> None:
         self.base = access.base
         self._access = access
         self._timeout = timeout
         self._tries = retries
-        self._retry = _BoundedRetry(
-            total=retries,
-            backoff_factor=backoff,
-            status_forcelist=_STATUSES,
-            allowed_methods=None,
-            raise_on_status=False,
-            respect_retry_after_header=True,
+        self._backoff = backoff
+        self._pace = pace or pace_of(access.base)
+        self._retry = Retry(
+            total=retries, backoff_factor=backoff, allowed_methods=None, respect_retry_after_header=False
         )
         self._local = threading.local()
         self._lock = threading.Lock()
@@ -169,18 +169,36 @@ class MlflowClient:
         raise AssertionError("the loop above returns or raises")
 
     def _request(self, method: str, path: str, **how: Any) -> requests.Response:
-        for attempt in range(self._tries + 1):
+        failures, waited = 0, 0.0
+        while True:
+            waited += self._pace.acquire(waited)
             try:
-                response = self._exchange(method, path, **how)
+                response = self._timed(method, path, **how)
             except (requests.exceptions.ChunkedEncodingError, requests.exceptions.ContentDecodingError):
                 # The body broke off: urllib3 retries only what goes wrong before the body.
-                if attempt == self._tries:
+                if failures == self._tries:
                     raise self._cut_short(path) from None
             else:
                 if response.status_code < 300:
                     return response
-                raise self._refusal(response, path)
-        raise AssertionError("the loop above returns or raises")
+                if _is_refusal(response):
+                    continue  # the pace waits as long as was asked for, and loses patience in time
+                if response.status_code not in _STATUSES or failures == self._tries:
+                    raise self._refusal(response, path)
+            if failures:
+                time.sleep(self._backoff * 2.0**failures)
+            failures += 1
+
+    def _timed(self, method: str, path: str, **how: Any) -> requests.Response:
+        """Send a request, and tell the pace how it went."""
+        began, status, wait, size = time.monotonic(), 0, None, 0
+        try:
+            response = self._exchange(method, path, **how)
+            status, wait, size = response.status_code, asked_wait(response.headers), len(response.content)
+        finally:
+            kind = path.partition("/artifacts/")[0]
+            self._pace.feedback(status, time.monotonic() - began, wait, kind=kind, size=size)
+        return response
 
     def _exchange(self, method: str, path: str, **how: Any) -> requests.Response:
         # ``from None`` throughout: the causes' texts hold full URLs and, behind a proxy, the proxy's credentials.
@@ -273,6 +291,10 @@ class MlflowClient:
         return ApiError(
             "the answer of the tracking server is cut short or damaged", status=200, where=f"{self.base}{path}"
         )
+
+
+def _is_refusal(response: requests.Response) -> bool:
+    return response.status_code == 429 or (response.status_code == 503 and asked_wait(response.headers) is not None)
 
 
 def _one_line(text: str) -> str:
