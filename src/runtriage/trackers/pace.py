@@ -1,9 +1,9 @@
 """How fast a server is asked: one pace for all threads that ask it, learned from what it answers.
 
 Requests may begin at most so often a second. As long as a server neither refuses nor slows down there is no limit. A
-429 (or a 503 that says how long to wait) halves the rate at which requests were really made; an answer time that has risen
-far above its own floor takes a fifth off it; every second that goes well adds a little back. What a server asks for in
-``Retry-After`` holds for every thread, not only for the one that was told.
+429 (or a 503 that says how long to wait) halves the rate at which requests were really made; an answer time that has
+risen far above its own floor takes a fifth off it; every second that goes well adds a little back. What a server asks
+for in ``Retry-After`` holds for every thread, not only for the one that was told.
 
 Requests that were on their way when the rate was cut say nothing about the new rate: only one that began later can cut
 it again, so that ten threads refused at once are one event. Slow answers alone never bring fewer than three requests
