@@ -141,13 +141,6 @@ def test_too_many_requests_for_ever_is_bounded(faults: FaultServer, open_at: Ope
     assert (f"said so {tried} times (429)" in error.message, 2 <= tried < 20) == (True, True)
 
 
-def test_a_wait_beyond_all_patience_is_not_begun(faults: FaultServer, open_at: Open) -> None:
-    """Who is told to come back in an hour says so at once."""
-    faults.script("metrics/get-history", Answer(status=429, headers={"Retry-After": "3600"}))
-    error = error_of(lambda: open_at().read(INFO))
-    assert ("another may begin in 3600 s" in error.message, faults.count("get-history")) == (True, 1)
-
-
 @pytest.mark.parametrize(
     "bad",
     [Answer(status=500), Answer(status=503), Answer(body=HALF), Answer(body=POINTS.body, cut=20), Answer(reset=True)],

@@ -84,10 +84,9 @@ class MlflowClient:
         Server and credentials.
     timeout
         Seconds to connect, and between two bytes of an answer.
-    retries
-        Repetitions after a failure; of refusals (429) as many as the pace has patience for.
-    backoff
-        Half the seconds before the second repetition, doubled each time.
+    retries, backoff
+        Repetitions after a failure, and half the seconds before the second of them, doubled each time. After refusals
+        (429) as many as the pace has patience for.
     pace
         Decides when a request may begin; by default that of all clients of this server in this process.
     """
@@ -107,9 +106,7 @@ class MlflowClient:
         self._tries = retries
         self._backoff = backoff
         self._pace = pace or pace_of(access.base)
-        self._retry = Retry(
-            total=retries, backoff_factor=backoff, allowed_methods=None, respect_retry_after_header=False
-        )
+        self._retry = Retry(retries, backoff_factor=backoff, allowed_methods=None, respect_retry_after_header=False)
         self._local = threading.local()
         self._lock = threading.Lock()
         self._sessions: list[requests.Session] = []
