@@ -11,6 +11,8 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 
+import numpy as np
+
 from runtriage.analysis.form import DRIFT_RANK, LAST_RESORT, Form
 from runtriage.model.phrase import phrase
 from runtriage.model.vocab import Explanation, FindingKind, Outcome
@@ -18,6 +20,7 @@ from runtriage.model.vocab import Explanation, FindingKind, Outcome
 _TOGETHER = 0.03
 _TOGETHER_STEPS = 15.0
 _TOLD = 4
+_EDGE = 1.6
 _LEVELS = frozenset({FindingKind.STEP_UP, FindingKind.STEP_DOWN, FindingKind.BASELINE_DRIFT, FindingKind.PLATEAU})
 
 
@@ -40,8 +43,18 @@ def select(forms: list[Form], span: float, switches: Sequence[float] = ()) -> li
             if f.explained_by is None and f.kind in _LEVELS and f.detected >= behind else f
             for f in forms
         ]
+    forms = [f for f in forms if not any(_is_edge(f, step) for step in forms)]
     explained = [f for f in forms if f.explained_by is not None]
     return _roots([f for f in forms if f.explained_by is None], span) + explained[:_TOLD]
+
+
+def _is_edge(form: Form, step: Form) -> bool:
+    """Tell whether a lasting spike of the loss is the edge of a step: no higher than it."""
+    return (
+        form.kind == FindingKind.LOSS_SPIKE and form.outcome == Outcome.DIVERGED and step.kind == FindingKind.STEP_UP
+        and bool(step.measures.get("is_step")) and abs(form.start - step.start) <= _TOGETHER_STEPS
+        and form.measures.get("rise", np.inf) < _EDGE * step.measures.get("final", 0.0)
+    )
 
 
 def _roots(forms: list[Form], span: float) -> list[Form]:

@@ -209,3 +209,13 @@ def test_run_without_fault_follows_the_cosine() -> None:
     runs = cohort(1)
     assert runs[0]["lr"].tolist() == cosine().tolist()
     assert first(runs).verdict == Level.HEALTHY
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_sharp_edge_of_a_step_is_no_spike(seed: int) -> None:
+    """A loss that is a quarter higher from one quiet row on, and no higher than that, stepped up."""
+    runs = cohort(seed=seed, noise=0.004)
+    runs[0]["loss"][AT:] *= 1.25
+    finding = the(first(runs), FindingKind.STEP_UP)
+    assert near(finding, AT)
+    assert FindingKind.LOSS_SPIKE not in {f.kind for f in first(runs).findings}

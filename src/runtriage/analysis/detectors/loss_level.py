@@ -20,6 +20,7 @@ _LEAST_STEP = 0.02
 _LONG_BEFORE = 0.03
 _SCOPE_JUMP = 0.62
 _FACTOR_SPREAD = 0.25
+_SMALL = 0.3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -144,7 +145,8 @@ def _upward(view: RunView, change: _Change, hot: tuple[int, int], last: int) -> 
     )
     start_level = middle(view.sketch.rows[Role.LOSS][1], 0, max(5, view.sketch.rows[Role.LOSS][1].size // 50))
     now = middle(view.sketch.rows[Role.LOSS][1], change.row - 60, max(change.row, 1))
-    way_back = change.final > 0.5 * max(start_level - now, 0.2)
+    calm = change.is_step and change.constant and change.final < _SMALL and change.norm_jump < _SMALL
+    way_back = change.final > 0.5 * max(start_level - now, 0.2) and not calm
     kind, start, rank, outcome = FindingKind.DIVERGENCE, change.step, 9, Outcome.ONGOING
     early = change.bin <= 3 or change.step - view.axis.edges[0] < 0.04 * view.axis.span
     stalls = change.shape is not None and change.shape.name == "stall"

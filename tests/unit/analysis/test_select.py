@@ -1,0 +1,48 @@
+"""Which of several forms at one place is told."""
+
+from __future__ import annotations
+
+import pytest
+
+from runtriage.analysis.form import Form
+from runtriage.analysis.select import select
+from runtriage.model.vocab import FindingKind, Outcome, Role
+
+
+def spike(rise: float, outcome: Outcome = Outcome.DIVERGED) -> Form:
+    """Return a spike of the loss at step 1,000."""
+    return Form(
+        kind=FindingKind.LOSS_SPIKE, role=Role.LOSS, start=1000, detected=1000, peak=1000, z=60.0, p=1e-8,
+        outcome=outcome,
+        rank=5, measures={"rise": rise},
+    )
+
+
+def step(at: int, *, is_step: bool = True) -> Form:
+    """Return a loss that is higher by 0.25 from a step on."""
+    return Form(
+        kind=FindingKind.STEP_UP, role=Role.LOSS, start=at, detected=at + 40, peak=at + 40, z=9.0, p=1e-6,
+        outcome=Outcome.ONGOING,
+        rank=12, measures={"is_step": is_step, "final": 0.25},
+    )
+
+
+def test_the_edge_of_a_step_is_no_spike() -> None:
+    """A row that leaves the others by no more than the level stays up is where the step begins."""
+    told = select([spike(0.3), step(1003)], 4000.0)
+    assert [form.kind for form in told] == [FindingKind.STEP_UP]
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        (spike(0.9), step(1003)),
+        (spike(0.3, Outcome.RECOVERED), step(1003)),
+        (spike(0.3), step(1003, is_step=False)),
+        (spike(0.3), step(1200)),
+    ],
+    ids=["rises_higher", "recovers", "slow_rise", "elsewhere"],
+)
+def test_a_spike_beside_a_rise_stays(first: Form, second: Form) -> None:
+    """It is told where it is more than an edge."""
+    assert FindingKind.LOSS_SPIKE in {form.kind for form in select([first, second], 4000.0)}
