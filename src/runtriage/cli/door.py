@@ -22,8 +22,8 @@ from runtriage.settings import Loaded, Settings, load
 from runtriage.trackers.base import HistorySource, MarkTarget
 from runtriage.trackers.folder import FolderSource
 
-_AGE = re.compile(r"(\d+)([mhdw])")
-_SECONDS = {"m": 60.0, "h": 3600.0, "d": 86400.0, "w": 604800.0}
+_SPAN = re.compile(r"(\d+)([smhdw])")
+_SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0, "w": 604800.0}
 
 
 def settings(flags: Mapping[str, Any]) -> Loaded:
@@ -121,7 +121,7 @@ def moment(text: str | None) -> float | None:
     """
     if text is None:
         return None
-    if match := _AGE.fullmatch(text.strip()):
+    if match := _SPAN.fullmatch(text.strip()):
         return time.time() - float(match[1]) * _SECONDS[match[2]]
     try:
         when = datetime.fromisoformat(text.strip())
@@ -129,6 +129,20 @@ def moment(text: str | None) -> float | None:
         hint = "write 2026-11-30, 2026-11-30T12:00 or 7d"
         raise UsageError(f"{text!r} is no moment", where="--since", hint=hint) from None
     return (when if when.tzinfo else when.replace(tzinfo=UTC)).timestamp()
+
+
+def span(text: str, where: str) -> float:
+    """Return the seconds of a span of time (``30s``, ``10m``, ``6h``, ``1d``), at least one.
+
+    Raises
+    ------
+    UsageError
+        It is none.
+    """
+    match = _SPAN.fullmatch(text.strip())
+    if match is None or not int(match[1]):
+        raise UsageError(f"{text!r} is no span of time", where=where, hint="write 30s, 10m, 6h or 1d")
+    return float(match[1]) * _SECONDS[match[2]]
 
 
 def read_baselines(path: str | None) -> BaselineSet | None:
@@ -197,5 +211,6 @@ def write_file(path: str, content: bytes | Iterable[bytes]) -> None:
             opened.writelines(pieces)
         beside.replace(target)
     except OSError as error:
-        beside.unlink(missing_ok=True)
         raise UsageError(f"the file cannot be written: {error.strerror}", where=path) from None
+    finally:  # also when it is broken off
+        beside.unlink(missing_ok=True)

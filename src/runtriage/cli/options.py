@@ -38,7 +38,10 @@ DigestOpt = Annotated[
     str | None, typer.Option("--digest", metavar="FILE", help="Write Markdown for a GitHub issue, - for stdout.")
 ]
 RulesOpt = Annotated[
-    str | None, typer.Option("--rules", metavar="FILE", help="Read every run, replay alert rules, tell what is new.")
+    str | None,
+    typer.Option(
+        "--rules", metavar="FILE", help="Read every run, replay alert rules, tell what is new. '' to leave it."
+    ),
 ]
 NotifyOpt = Annotated[
     list[str] | None,
@@ -91,4 +94,5 @@ ResumeOpt = Annotated[
         help="Go on with a sweep that was cut short or partly failed: read only what is left, and its siblings.",
     ),
 ]
+EveryOpt = Annotated[str, typer.Option(metavar="SPAN", help="Time from one beginning to the next: 30s, 10m, 6h, 1d.")]
 DryOpt = Annotated[bool, typer.Option("--dry-run", help="Print what would be changed; change nothing.")]

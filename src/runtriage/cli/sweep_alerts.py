@@ -11,6 +11,7 @@ from runtriage.cli.rules import note_expired, read_rules
 from runtriage.cli.rules_notify import URLS_VARIABLE
 from runtriage.cli.sweep_ask import Ask
 from runtriage.errors import UsageError
+from runtriage.model.history import RunInfo
 from runtriage.model.rule import AlertRule
 from runtriage.notify.send import Sender
 from runtriage.pipeline import Params
@@ -18,6 +19,7 @@ from runtriage.settings import Settings
 from runtriage.sweep.alerts import OnTheRun, Summary
 from runtriage.sweep.journal import Journal
 from runtriage.sweep.listen import Listener
+from runtriage.sweep.run import read_all
 from runtriage.trackers.base import HistorySource, MarkTarget
 
 
@@ -42,6 +44,12 @@ class Alerts:
             raise UsageError("this source cannot hold what was told", where=source.address, hint=hint)
         return Listener(reading, self.rules, self.params, OnTheRun(source))
 
+    def catch_up(self, listener: Listener, infos: Sequence[RunInfo], readers: int) -> None:
+        """Read runs that are judged already for what is new on them, as far as there can be anything new."""
+        for read in read_all(listener, [info for info in infos if listener.is_due(info)], readers=readers):
+            if read.history is None:
+                listener.summary.failures.append(f"{read.info.id}: {read.failure}")
+
     def told(self, listener: Listener, journal: Journal) -> Summary:
         """Tell what is new, with the verdicts of the journal."""
         return listener.tell(lambda ids: {e.report.run.id: e.report for e in journal.entries(ids)}, self.sender)
@@ -53,16 +61,13 @@ def alerts_of(ask: Ask, settings: Settings) -> Alerts:
     Raises
     ------
     UsageError
-        Nobody to tell, an address that is none, rules that cannot be read, or runs that are read elsewhere.
+        Nobody to tell, an address that is none, or rules that cannot be read.
     """
-    if settings.sweep.executor.startswith("dask"):
-        hint = "use `runtriage rules notify` beside it"
-        raise UsageError("rules are replayed where runs are read, which is not here", where="--rules", hint=hint)
-    whole = read_rules(ask.rules or "")
+    whole = read_rules(settings.sweep.rules)
     note_expired(whole)
-    urls = [*ask.notify, *os.environ.get(URLS_VARIABLE, "").split()]
+    urls = [*settings.sweep.notify, *os.environ.get(URLS_VARIABLE, "").split()]
     if not urls and not ask.dry_run:
-        hint = f"give --notify URL or {URLS_VARIABLE}, or --dry-run to see what would be sent"
+        hint = f"give --notify URL, a setting or {URLS_VARIABLE}, or --dry-run to see what would be sent"
         raise UsageError("nobody to tell", where="--notify", hint=hint)
     sender = Sender(urls) if not ask.dry_run else None
     return Alerts(rules=whole.rules, params=door.params(settings), sender=sender)

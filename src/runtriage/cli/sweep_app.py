@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import inspect
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
 import typer
 
 from runtriage.cli.options import (
@@ -10,6 +14,7 @@ from runtriage.cli.options import (
     CacheOpt,
     DigestOpt,
     DryOpt,
+    EveryOpt,
     ExecutorOpt,
     FailOpt,
     FreshOpt,
@@ -26,6 +31,9 @@ from runtriage.cli.options import (
     SourceArg,
     WriteOpt,
 )
+
+if TYPE_CHECKING:
+    from runtriage.cli.sweep_ask import Ask
 
 
 def sweep(
@@ -51,23 +59,53 @@ def sweep(
     show_settings: ShowOpt = False,
 ) -> None:
     """Judge all runs of a source against their siblings, and write the verdicts back if told to."""
+    given = dict(locals())
     from runtriage.cli.sweep import run
+
+    raise typer.Exit(run(*_asked(given)))
+
+
+def watch(every: EveryOpt = "10m", **given: Any) -> None:
+    """Sweep again and again, for those who have no scheduler; takes the options of `sweep`."""
+    from runtriage.cli.watch import run
+
+    raise typer.Exit(run(*_asked(given), every))
+
+
+def _asked(given: Mapping[str, Any]) -> tuple[Ask, dict[str, Any]]:
+    """Return what the options of a sweep ask for: the sweep itself, and settings."""
     from runtriage.cli.sweep_ask import Ask
 
+    write, fail_on, notify = given["write"], given["fail_on"], given["notify"]
     flags = {
         "sweep.write": [kind.strip() for kind in write.split(",") if kind.strip()] if write is not None else None,
         "sweep.fail_on": fail_on and fail_on.value,
-        "sweep.readers": readers,
-        "sweep.executor": executor,
-        "analysis.false_alarm_budget": budget,
-        "cache.address": cache,
+        "sweep.readers": given["readers"],
+        "sweep.executor": given["executor"],
+        "sweep.rules": given["rules"],
+        "sweep.notify": notify or None,
+        "analysis.false_alarm_budget": given["budget"],
+        "cache.address": given["cache"],
     }
     ask = Ask(
-        source=source, baselines=baselines, dry_run=dry_run, json=json, html=html, digest=digest, since=since,
-        rules=rules, notify=tuple(notify or ()), limit=limit, only=only, fresh=fresh, resume=resume,
-        show_settings=show_settings,
+        source=given["source"], baselines=given["baselines"], dry_run=given["dry_run"], json=given["json"],
+        html=given["html"], digest=given["digest"], since=given["since"], limit=given["limit"], only=given["only"],
+        fresh=given["fresh"], resume=given["resume"], show_settings=given["show_settings"],
     )
-    raise typer.Exit(run(ask, flags))
+    return ask, flags
+
+
+def _take_options_of_sweep(command: Any) -> None:
+    """Have a command take every option of `sweep` before its own: what one learns, the other knows."""
+    shared = inspect.signature(sweep, eval_str=True)
+    own = inspect.signature(command, eval_str=True).parameters.values()
+    named = [one for one in own if one.kind is not inspect.Parameter.VAR_KEYWORD]
+    command.__signature__ = shared.replace(parameters=[*shared.parameters.values(), *named])
+    command.__annotations__ = {name: one.annotation for name, one in command.__signature__.parameters.items()}
+
+
+
+_take_options_of_sweep(watch)
 
 
 def add_to(app: typer.Typer) -> None:
@@ -76,3 +114,7 @@ def add_to(app: typer.Typer) -> None:
         short_help="Judge all runs of a source; write back if told to.",
         epilog="Example: runtriage sweep mlflow://127.0.0.1:5000/pretraining --write all --fail-on broken",
     )(sweep)
+    app.command(
+        short_help="Sweep again and again, by the clock.",
+        epilog="Example: runtriage watch mlflow://127.0.0.1:5000/pretraining --every 10m --write all",
+    )(watch)

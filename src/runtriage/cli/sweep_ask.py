@@ -27,8 +27,6 @@ class Ask:
     json: str | None = None
     html: str | None = None
     digest: str | None = None
-    rules: str | None = None
-    notify: tuple[str, ...] = ()
     since: str | None = None
     limit: int | None = None
     only: RunState | None = None

@@ -35,23 +35,24 @@ def perform(
     ask, settings
         What to do.
     shield
-        Entered while one run is marked, which should not be broken off.
+        Entered while one run is marked or somebody told, which should not be broken off.
     """
     baselines = door.read_baselines(ask.baselines)
     kinds = frozenset(settings.sweep.write)
     kinds = frozenset(MARK_KINDS) if "all" in kinds else kinds
     with ExitStack() as stack:
-        alerts = _alerts(ask, settings) if ask.rules is not None else None
+        alerts = _alerts(ask, settings) if settings.sweep.rules else None
         source = stack.enter_context(door.opened(ask.source))
         analysis = stack.enter_context(closing(executor(ask.source, settings)))
         writer = _writer(source, kinds, dry=ask.dry_run, shield=shield) if kinds else None
-        if writer is not None and not writer.dry:
-            _lock(stack, source.address)
+        if writes(ask, settings):
+            hold(stack, "sweep", source.address)
         files = writer is not None and writer.without_files is None
         basis = basis_of(door.params(settings), baselines, kinds, files=files)
         journal = _journal(ask, source.address, basis)
         work = Work(
-            ask=ask, settings=settings, baselines=baselines, basis=basis, writer=writer, journal=journal, alerts=alerts
+            ask=ask, settings=settings, baselines=baselines, basis=basis, writer=writer, journal=journal,
+            alerts=alerts, shield=shield,
         )
         try:
             return work.through(source, analysis)
@@ -98,11 +99,23 @@ def _journal(ask: Ask, address: str, basis: Basis) -> Journal:
     return journal
 
 
-def _lock(stack: ExitStack, address: str) -> None:
+def writes(ask: Ask, settings: Settings) -> bool:
+    """Tell whether a sweep leaves anything at its source: marks, or what people were told."""
+    return bool(settings.sweep.write or settings.sweep.rules) and not ask.dry_run
+
+
+def hold(stack: ExitStack, kind: str, address: str) -> None:
+    """Keep other processes of a kind (``sweep``, ``watch``) away from a source until the stack is left.
+
+    Raises
+    ------
+    InUseError
+        There is one.
+    """
     try:
-        stack.enter_context(held("sweep", address, "runtriage sweep"))
+        stack.enter_context(held(kind, address, f"runtriage {kind}"))
     except OSError as error:
-        note(f"runtriage: other sweeps of this source are not kept away: {state_folder()}: {error.strerror}")
+        note(f"runtriage: others are not kept away from this source: {state_folder()}: {error.strerror}")
 
 
 def _writer(

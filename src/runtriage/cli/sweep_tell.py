@@ -8,21 +8,28 @@ from runtriage.cli import table
 from runtriage.cli.console import clean, note, out
 from runtriage.cli.sweep_ask import Ask, Swept
 from runtriage.cli.tell import PARTLY, plan_lines, tell_failures
+from runtriage.model.report import Report
 from runtriage.settings import Settings
 
 
-def tell(swept: Swept, ask: Ask, settings: Settings) -> int:
-    """Print the table and the summary of a sweep; return the exit code."""
+def tell(
+    swept: Swept, ask: Ask, settings: Settings, *, shows: Callable[[Report], bool] = lambda _report: True
+) -> int:
+    """Print the table and the summary of a sweep; return the exit code.
+
+    Parameters
+    ----------
+    swept, ask, settings
+        What was done.
+    shows
+        Which runs are in the table.
+    """
     say = note if ask.takes_stdout else out
-    if not ask.takes_stdout:
-        table.show(entry.report for entry in swept.entries())
-        if swept.runs:
-            out()
+    if not ask.takes_stdout and table.show(filter(shows, (entry.report for entry in swept.entries()))):
+        out()
     say(swept.tally.sentence() if swept.runs else "no runs: nothing was judged")
     _tell_rest(swept, ask, say)
     _tell_alerts(swept, ask, say)
-    if swept.journal.is_lasting and (swept.tally.failed or swept.tally.unwritten):
-        note("runtriage: the same command with --resume reads what failed, and the runs that it is compared with")
     return exit_code(swept, settings)
 
 

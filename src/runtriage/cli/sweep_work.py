@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -33,7 +34,13 @@ _Groups = list[list[RunInfo]]
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class Work:
-    """One sweep while it is done."""
+    """One sweep while it is done.
+
+    Attributes
+    ----------
+    done
+        Runs that the sweep which this one goes on with had judged; they are not read, except for alert rules.
+    """
 
     ask: Ask
     settings: Settings
@@ -44,6 +51,8 @@ class Work:
     tally: Tally = field(default_factory=Tally)
     detailed: Detailed | None = None
     alerts: Alerts | None = None
+    shield: Callable[[], AbstractContextManager[None]] = nullcontext
+    done: Sequence[RunInfo] = ()
 
     def through(self, source: HistorySource, analysis: Executor) -> Swept:
         """List, read, judge and write; return what came of it."""
@@ -68,10 +77,13 @@ class Work:
             )
             for outcome in bar.over(results):
                 self._take(outcome, made_of)
+            if alerts is not None and listener is not None:
+                alerts.catch_up(listener, self.done, self.settings.sweep.readers)
         runs = sorted((info.id for infos in groups for info in infos), key=lambda one: not self.journal.was_kept(one))
         swept = Swept(journal=self.journal, runs=runs, tally=self.tally, writer=self.writer)
         if alerts is not None and listener is not None:
-            swept = replace(swept, alerts=alerts.told(listener, self.journal))
+            with self.shield():  # who is told and what is remembered of it belong together
+                swept = replace(swept, alerts=alerts.told(listener, self.journal))
         whole = selection == Selection() and not self.tally.kept  # a part of the runs does not speak for the experiment
         return self._with_project(swept) if whole else swept
 
@@ -97,12 +109,12 @@ class Work:
     def _resumed(self, groups: _Groups) -> _Groups:
         rest = not_done(groups, self.journal, self.basis)
         left = {info.id for infos in rest for info in infos}
-        done = [info.id for infos in groups for info in infos if info.id not in left]
-        for entry in self.journal.entries(done):
+        self.done = [info for infos in groups for info in infos if info.id not in left]
+        for entry in self.journal.entries(info.id for info in self.done):
             self.tally.add(entry)
             if self.detailed is not None:
                 self.detailed.may_have(entry.report)
-        note(f"runtriage: going on: {len(done)} of {len(done) + len(left)} runs were done before")
+        note(f"runtriage: going on: {len(self.done)} of {len(self.done) + len(left)} runs were done before")
         return rest
 
     def _take(self, outcome: Outcome, made_of: Mapping[str, str]) -> None:

@@ -24,8 +24,8 @@ _FINDINGS_SHOWN = 3
 _Row = tuple[Level, str, str, str]
 
 
-def show(reports: Iterable[Report]) -> None:
-    """Print reports, worst first; none of them is held."""
+def show(reports: Iterable[Report]) -> bool:
+    """Print reports, worst first, and tell whether there were any; none of them is held."""
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
@@ -37,7 +37,7 @@ def show(reports: Iterable[Report]) -> None:
         if report.verdict != Level.HEALTHY or healthy <= HEALTHY_SHOWN:
             rows.append((report.verdict, clean(report.run.name, 80), what(report), compared(report)))
     if not rows:
-        return
+        return False
     table = Table(box=None, padding=(0, 2, 0, 0), show_edge=False, header_style="bold" if sys.stdout.isatty() else "")
     table.add_column("verdict", no_wrap=True)
     table.add_column("run", overflow="fold", max_width=40)
@@ -49,6 +49,7 @@ def show(reports: Iterable[Report]) -> None:
     console.print(table)
     if healthy > HEALTHY_SHOWN:
         console.print(Text(f"… and {healthy - HEALTHY_SHOWN} more healthy runs"))
+    return True
 
 
 def what(report: Report) -> str:

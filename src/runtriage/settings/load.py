@@ -22,7 +22,9 @@ from runtriage.settings.schema import EXECUTORS, MARK_KINDS, Settings
 
 ENV_PREFIX = "RUNTRIAGE_"
 _NOT_SETTINGS = frozenset({"RUNTRIAGE_CORPORA", "RUNTRIAGE_DEBUG", "RUNTRIAGE_NOTIFY_URLS"})
-_LISTS = frozenset({"sweep.write", "analysis.ignore_keys"})
+_LISTS = frozenset({"sweep.write", "sweep.notify", "analysis.ignore_keys"})
+_SECRET = frozenset({"sweep.notify"})
+"""Lists of addresses of which only the scheme is shown: tokens stand anywhere in them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,7 +46,7 @@ class Loaded:
     def lines(self) -> list[str]:
         """Return one line a setting: ``path = value  (origin)``."""
         flat = _flatten(msgspec.to_builtins(self.settings))
-        return [f"{path} = {_shown(value)}  ({self.origin.get(path, 'default')})" for path, value in flat]
+        return [f"{path} = {_shown(value, path)}  ({self.origin.get(path, 'default')})" for path, value in flat]
 
 
 def load(folder: Path, environ: Mapping[str, str], flags: Mapping[str, Any] | None = None) -> Loaded:
@@ -177,5 +179,7 @@ def _check(settings: Settings, origin: Mapping[str, str]) -> None:
             raise SettingsError(what, where=_where(f"$.analysis.ignore_keys[{i}]", origin)) from None
 
 
-def _shown(value: Any) -> str:
+def _shown(value: Any, path: str) -> str:
+    if path in _SECRET:
+        value = [f"{address.partition(':')[0]}://…" for address in value]
     return msgspec.json.encode(redacted(value) if isinstance(value, str) else value).decode()

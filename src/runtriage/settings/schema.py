@@ -51,6 +51,10 @@ class SweepSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
         Runs read at the same time, over all workers.
     workers
         Processes of the ``processes`` executor, and of ``dask`` without an address.
+    rules
+        File of alert rules that are replayed on what is read; empty for none.
+    notify
+        Apprise URLs that are told what is new on the rules. They hold secrets: they are never shown.
     """
 
     write: tuple[str, ...] = ()
@@ -58,6 +62,8 @@ class SweepSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     executor: str = "serial"
     readers: Count = 4
     workers: Count = 2
+    rules: str = ""
+    notify: tuple[str, ...] = ()
 
 
 class CacheSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -67,9 +67,20 @@ class Listener:
                 with self._lock:
                     self._rounds[info.id] = (history.info, found)
         except RuntriageError as error:
-            with self._lock:
-                self.summary.failures.append(f"{info.id}: {error}")
+            self._failed(info, error)
         return history
+
+    def is_due(self, info: RunInfo) -> bool:
+        """Tell whether there can be anything new on a run; one of which that cannot be told is left for next time."""
+        try:
+            return due(info, self._memory)
+        except RuntriageError as error:
+            self._failed(info, error)
+            return False
+
+    def _failed(self, info: RunInfo, error: RuntriageError) -> None:
+        with self._lock:
+            self.summary.failures.append(f"{info.id}: {error}")
 
     def tell(self, reports: Callable[[Sequence[str]], Mapping[str, Report]], sender: Sends | None) -> Summary:
         """Tell what is new, and remember what was told.

@@ -42,7 +42,7 @@ class Writer:
     made_of
         Run id to the digest of what its verdict is made of, from :mod:`runtriage.sweep.unchanged`.
     shield
-        Entered while one run is marked, which should not be broken off.
+        Entered while one run, or the experiment, is marked, which should not be broken off.
     refused
         Why the credentials may not write, once they were refused; nothing more is tried then.
     """
@@ -81,6 +81,10 @@ class Writer:
         """Write the marks of the experiment as a whole; return the plan and why it failed."""
         if self.refused is not None or VIEW not in self.what:
             return None, None
+        with self.shield():
+            return self._project(triages)
+
+    def _project(self, triages: Sequence[Triage]) -> tuple[WritePlan | None, str | None]:
         try:
             change = plan(wanted_project_marks(triages), self.target.read_project_marks(), what=_PROJECT_KINDS)
             if change and not self.dry:

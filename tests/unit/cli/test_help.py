@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+import typer.main
 from typer.testing import CliRunner
 
 from runtriage.cli.app import app
@@ -13,3 +14,11 @@ from runtriage.registry import SOURCES
 def test_help_of_sweep_names_every_scheme(scheme: str) -> None:
     """Whoever asks how to name a source sees each form there is."""
     assert f"{scheme}:" in CliRunner().invoke(app, ["sweep", "--help"]).output
+
+
+def test_watch_takes_the_options_of_sweep() -> None:
+    """What one of them learns the other knows; only the period is its own."""
+    commands = typer.main.get_command(app).commands  # type: ignore[attr-defined]
+    sweep, watch = ({one.name for one in commands[name].params} for name in ("sweep", "watch"))
+    assert watch - sweep == {"every"}
+    assert not sweep - watch
