@@ -79,6 +79,8 @@ def test_each_value_says_where_it_came_from(tmp_path: Path) -> None:
         "sweep.executor": "default",
         "sweep.readers": "flag",
         "sweep.workers": "RUNTRIAGE_SWEEP__WORKERS",
+        "sweep.rules": "default",
+        "sweep.notify": "default",
         "cache.address": "default",
         "cache.max_gb": "default",
     }
