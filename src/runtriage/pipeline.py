@@ -21,7 +21,7 @@ from runtriage.model.baseline import Baseline, BaselineSet
 from runtriage.model.curve import Curve, Triage
 from runtriage.model.history import RunHistory, RunInfo
 from runtriage.model.phrase import Phrase, phrase
-from runtriage.model.report import BaselineUse, Finding, Report, RunSummary, Tool
+from runtriage.model.report import BaselineUse, Finding, Report, RunSummary, Tool, stated
 from runtriage.model.series import PreparedRun
 from runtriage.model.texts import say, text
 from runtriage.model.vocab import BaselineKind, Lang, Level, Role
@@ -174,6 +174,7 @@ def _triage(run: PreparedRun, compared: Compared, baseline: Baseline | None, nam
         run=_summary(run.info), verdict=verdict, reason=_sentence(reason(forms, view.members), lang),
         p_false_alarm=run_chance(view, forms), baseline=use, phases=view.phases, findings=findings,
         missing=run.notes, series={s.metric: role for role, s in run.by_role.items()}, tool=Tool(version=__version__),
+        lang=stated(lang),
     )
     return Triage(report=report, curves=_curves(run, compared))
 
@@ -183,6 +184,7 @@ def _withheld(run: PreparedRun, why: Phrase | None, name: str, lang: Lang) -> Tr
         run=_summary(run.info), verdict=Level.WITHHELD, reason=say(why, lang) if why is not None else "",
         baseline=BaselineUse(kind=BaselineKind.NONE, fingerprint=name),
         missing=run.notes, series={s.metric: role for role, s in run.by_role.items()}, tool=Tool(version=__version__),
+        lang=stated(lang),
     )
     return Triage(report=report)
 

@@ -6,8 +6,10 @@ import sys
 from collections.abc import Iterable
 
 from runtriage.cli.console import clean, width
+from runtriage.model.phrase import Phrase
 from runtriage.model.report import Finding, Report
-from runtriage.model.vocab import BaselineKind, Level
+from runtriage.model.texts import say, term, text
+from runtriage.model.vocab import BaselineKind, Lang, Level
 
 HEALTHY_SHOWN = 40
 """Healthy runs listed before the rest is only counted."""
@@ -31,24 +33,25 @@ def show(reports: Iterable[Report]) -> bool:
     from rich.text import Text
 
     rows: list[_Row] = []
-    healthy = 0
+    healthy, lang = 0, Lang.EN
     for report in reports:
+        lang = report.language
         healthy += report.verdict == Level.HEALTHY
         if report.verdict != Level.HEALTHY or healthy <= HEALTHY_SHOWN:
             rows.append((report.verdict, clean(report.run.name, 80), what(report), compared(report)))
     if not rows:
         return False
     table = Table(box=None, padding=(0, 2, 0, 0), show_edge=False, header_style="bold" if sys.stdout.isatty() else "")
-    table.add_column("verdict", no_wrap=True)
-    table.add_column("run", overflow="fold", max_width=40)
-    table.add_column("what", overflow="fold")
-    table.add_column("compared with", no_wrap=True)
+    table.add_column(text("table.verdict", lang), no_wrap=True)
+    table.add_column(text("table.run", lang), overflow="fold", max_width=40)
+    table.add_column(text("table.what", lang), overflow="fold")
+    table.add_column(text("table.compared", lang), no_wrap=True)
     for verdict, *texts in sorted(rows, key=lambda row: _ORDER.index(row[0])):
-        table.add_row(Text(str(verdict), style=_COLOUR[verdict]), *map(Text, texts))
+        table.add_row(Text(term("level", verdict, lang), style=_COLOUR[verdict]), *map(Text, texts))
     console = Console(file=sys.stdout, width=width(), highlight=False, soft_wrap=False)
     console.print(table)
     if healthy > HEALTHY_SHOWN:
-        console.print(Text(f"… and {healthy - HEALTHY_SHOWN} more healthy runs"))
+        console.print(Text(_said("table.healthy", lang, count=healthy - HEALTHY_SHOWN)))
     return True
 
 
@@ -57,25 +60,29 @@ def what(report: Report) -> str:
     if not report.findings:
         return clean(report.reason, 160)
     telling = sorted(report.findings, key=lambda finding: finding.explained_by is not None)
-    parts = [_few_words(finding) for finding in telling[:_FINDINGS_SHOWN]]
+    lang = report.language
+    parts = [_few_words(finding, lang) for finding in telling[:_FINDINGS_SHOWN]]
     more = len(telling) - _FINDINGS_SHOWN
-    return "; ".join(parts) + (f"; {more} more" if more > 0 else "")
+    return text("word.semicolon", lang).join(parts) + (_said("table.more", lang, count=more) if more > 0 else "")
 
 
 def compared(report: Report) -> str:
     """Return what the run was compared with."""
-    base = report.baseline
+    base, lang = report.baseline, report.language
     if base.kind == BaselineKind.COHORT:
-        return f"{base.runs} sibling{'' if base.runs == 1 else 's'}"
-    return "itself" if base.kind == BaselineKind.SELF else "nothing"
+        return _said("table.sibling" if base.runs == 1 else "table.siblings", lang, count=base.runs)
+    return text("table.itself" if base.kind == BaselineKind.SELF else "table.nothing", lang)
 
 
-def _few_words(finding: Finding) -> str:
-    text = f"{_spaced(finding.kind)} in {clean(finding.metric, 40)} at {finding.start_step}"
+def _few_words(finding: Finding, lang: Lang) -> str:
+    words = _said(
+        "table.finding", lang, kind_words=finding.kind, metric=clean(finding.metric, 40), start=finding.start_step
+    )
     if finding.outcome is not None:
-        text += f", {finding.outcome}"
-    return f"{text} (explained: {_spaced(finding.explained_by)})" if finding.explained_by is not None else text
+        words += _said("word.outcome", lang, outcome=finding.outcome)
+    why = finding.explained_by
+    return f"{words}{_said('table.explained', lang, why_words=why)}" if why is not None else words
 
 
-def _spaced(word: str) -> str:
-    return word.replace("_", " ")
+def _said(key: str, lang: Lang, **values: object) -> str:
+    return say(Phrase(key, values), lang)

@@ -12,6 +12,7 @@ from runtriage.model.vocab import (
     CauseId,
     Explanation,
     FindingKind,
+    Lang,
     Level,
     Outcome,
     RunState,
@@ -19,6 +20,11 @@ from runtriage.model.vocab import (
 )
 
 REPORT_SCHEMA = "runtriage.report/1"
+
+
+def stated(lang: Lang) -> Lang | msgspec.UnsetType:
+    """Return a language as a report states it: English goes without saying."""
+    return msgspec.UNSET if lang is Lang.EN else lang
 
 
 class Cause(msgspec.Struct, frozen=True, kw_only=True):
@@ -158,6 +164,8 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
         What is not logged, or could not be read, and would have helped.
     series
         Metric name to role, as each series was read.
+    lang
+        Language of its sentences, where that is not English; see :attr:`language`.
     """
 
     schema: str = REPORT_SCHEMA
@@ -171,3 +179,9 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     missing: tuple[str, ...] = ()
     series: dict[str, str] = msgspec.field(default_factory=dict)
     tool: Tool = Tool()
+    lang: Lang | msgspec.UnsetType = msgspec.UNSET
+
+    @property
+    def language(self) -> Lang:
+        """Language of the report's sentences, and thus of everything that is put around them."""
+        return Lang.EN if self.lang is msgspec.UNSET else self.lang

@@ -12,6 +12,7 @@ from string import Formatter
 
 from runtriage.model.phrase import Phrase
 from runtriage.model.texts.causes import CAUSES
+from runtriage.model.texts.labels import LABELS
 from runtriage.model.texts.remedies import REMEDIES
 from runtriage.model.texts.seen import SEEN
 from runtriage.model.texts.terms import TERMS
@@ -19,7 +20,7 @@ from runtriage.model.vocab import Lang
 
 __all__ = ["CATALOGUE", "say", "term", "text"]
 
-CATALOGUE: Mapping[str, tuple[str, str]] = {**SEEN, **CAUSES, **REMEDIES, **TERMS}
+CATALOGUE: Mapping[str, tuple[str, str]] = {**SEEN, **CAUSES, **REMEDIES, **TERMS, **LABELS}
 """Key to texts, in the order of :class:`~runtriage.model.vocab.Lang`."""
 
 _PLACE = {lang: place for place, lang in enumerate(Lang)}
@@ -77,9 +78,9 @@ def _value(name: str, value: object, lang: Lang) -> object:
 
 
 def _word(group: str, word: str, lang: Lang) -> str:
-    base, _, rest = word.partition("/")
+    base, _, part = word.partition("/")
     known = term(group, base, lang)
-    return say(Phrase("role.layer", {"layer": rest}), lang) if rest and group == "role" else known
+    return text("word.part", lang).format(name=known, layer=part) if part else known
 
 
 def _joined(template: str, values: Mapping[str, object]) -> str:

@@ -150,7 +150,7 @@ SEEN: Mapping[str, tuple[str, str]] = {
     "reason.within": ("Within the band of {against}.", "处于{against}的正常范围之内。"),
     "reason.explained": (
         "Within the band of {against}; a {kind_words} at step {step} is explained by {why_words}.",
-        "处于{against}的正常范围之内；第 {step} 步的{kind_words}属于{why_words}，不是异常。",
+        "处于{against}的正常范围之内；第 {step} 步的{kind_words}可由{why_words}解释。",
     ),
     "reason.found": (
         "{title} from step {step}{end}, against {against}{more}.",

@@ -19,19 +19,21 @@ from jinja2 import Environment, StrictUndefined, Template
 
 from runtriage.model.curve import Triage
 from runtriage.model.report import Cause, Finding, Report
-from runtriage.model.vocab import Level
+from runtriage.model.texts import term, text
+from runtriage.model.vocab import Lang, Level
 from runtriage.outputs.report import words
 from runtriage.outputs.report.page import MACROS, PAGE
 from runtriage.outputs.report.page_style import SHEET
 from runtriage.outputs.report.spark import render_spark
 from runtriage.outputs.report.svg import render_svg
-from runtriage.outputs.report.svg_style import STYLE
+from runtriage.outputs.report.svg_style import STYLE, in_language
 
 FLAGGED_SHOWN = 200
 OTHERS_SHOWN = 60
 """Runs that get a section of their own; all others are in the table. A page must open in a browser."""
 
 _Rank = tuple[int, str, str]
+_TAGS = {Lang.EN: "en", Lang.ZH: "zh-Hans"}
 _LINKABLE = re.compile(r"https?://[^\s\"'<>\\^`{|}]{1,1000}")
 
 
@@ -93,11 +95,11 @@ def render_page(reports: Iterable[Report], at: Callable[[int], Shown], title: st
     title
         Headline.
     """
-    source = ""
+    source, lang = "", Lang.EN
     ranks = []
     for report in reports:
         ranks.append(_rank(report))
-        source = report.run.source
+        source, lang = report.run.source, report.language
     ranked = sorted(range(len(ranks)), key=ranks.__getitem__)
     levels = [words.TROUBLE[ranks[place][0]] for place in ranked]
     split = sum(map(_is_flagged, ranks))
@@ -106,10 +108,11 @@ def render_page(reports: Iterable[Report], at: Callable[[int], Shown], title: st
     rest = _Lazy(at, ranked, range(split, min(len(ranked), split + OTHERS_SHOWN)), split)
     left_out = len(runs) - len(flagged) - len(rest)
     yield from _template().generate(
-        title=words.one_line(title, 200), lead=_lead(levels, split, source), many=len(ranked) != 1,
-        picks=_picks(levels), runs=runs, flagged=flagged, rest=rest,
-        left_out=f"{left_out} more runs are in the table only." if left_out else "",
-        sheet=SHEET, panel_sheet=STYLE,
+        title=words.one_line(title, 200), lead=_lead(levels, split, source, lang), many=len(ranked) != 1,
+        picks=_picks(levels, lang), runs=runs, flagged=flagged, rest=rest,
+        left_out=words.label("page.left_out", lang, count=left_out) if left_out else "",
+        sheet=in_language(SHEET, lang), panel_sheet=in_language(STYLE, lang), lang=_TAGS[lang],
+        say=lambda key, **values: words.label(f"page.{key}", lang, **values),
     )
 
 
@@ -144,33 +147,40 @@ def _template() -> Template:
     return Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=False).from_string(MACROS + PAGE)
 
 
-def _lead(levels: Sequence[Level], flagged: int, source: str) -> str:
+def _lead(levels: Sequence[Level], flagged: int, source: str, lang: Lang) -> str:
     if len(levels) == 1:
         return words.one_line(source, 200)
     if not levels:
-        return "There are no runs."
-    return f"{flagged or 'None'} of {len(levels)} runs need{'s' if flagged <= 1 else ''} a look."
+        return text("page.none", lang)
+    if not flagged:
+        return words.label("page.healthy", lang, runs=len(levels))
+    return words.label("page.one" if flagged == 1 else "page.many", lang, count=flagged, runs=len(levels))
 
 
-def _picks(levels: Sequence[Level]) -> list[dict[str, Any]]:
-    counted = [{"key": level.value, "text": level.value, "count": levels.count(level)} for level in words.TROUBLE]
-    return [{"key": "all", "text": "all runs", "count": len(levels)}, *(pick for pick in counted if pick["count"])]
+def _picks(levels: Sequence[Level], lang: Lang) -> list[dict[str, Any]]:
+    counted = [
+        {"key": level.value, "text": term("level", level, lang), "count": levels.count(level)}
+        for level in words.TROUBLE
+    ]
+    every = {"key": "all", "text": text("page.all", lang), "count": len(levels)}
+    return [every, *(pick for pick in counted if pick["count"])]
 
 
 def _run(shown: Shown, number: int, *, detailed: bool) -> dict[str, Any]:
-    report = shown.report
+    report, lang = shown.report, shown.report.language
     found = [*words.telling(report), *words.explained(report)]
     worst = words.telling(report)[:1]
     cause = worst[0].causes[0] if worst and worst[0].causes else None
     return {
-        "level": report.verdict.value, "anchor": f"run-{number}", "detailed": detailed,
+        "level": report.verdict.value, "verdict": term("level", report.verdict, lang),
+        "anchor": f"run-{number}", "detailed": detailed,
         "name": words.one_line(report.run.name or report.run.id), "reason": words.one_line(report.reason, 400),
         "url": _link(report.run.url), "facts": _facts(report), "what": _what(report),
-        "cause": words.cause_name(cause.id) if cause is not None else "",
+        "cause": words.cause_name(cause.id, lang) if cause is not None else "",
         "check": words.one_line(cause.verify[0], 160) if cause is not None and cause.verify else "",
         "spark": shown.spark, "panel": shown.panel if detailed else "",
-        "findings": [_finding(finding, n) for n, finding in enumerate(found, 1)] if detailed else [],
-        "missing": [words.one_line(text, words.SENTENCE_LIMIT) for text in report.missing[:10]],
+        "findings": [_finding(finding, n, lang) for n, finding in enumerate(found, 1)] if detailed else [],
+        "missing": [words.one_line(sentence, words.SENTENCE_LIMIT) for sentence in report.missing[:10]],
     }
 
 
@@ -178,45 +188,52 @@ def _what(report: Report) -> str:
     found = words.telling(report)
     if not found:
         return words.one_line(report.reason, 160)
-    more = f", {len(found) - 1} more" if len(found) > 1 else ""
-    return f"{words.title(found[0].kind)} in {words.one_line(found[0].metric, 40)} {words.span(found[0])}{more}"
+    lang = report.language
+    more = words.label("word.more", lang, count=len(found) - 1) if len(found) > 1 else ""
+    what = words.label(
+        "word.what", lang, title=words.title(found[0].kind, lang), metric=words.one_line(found[0].metric, 40),
+        span=words.span(found[0], lang),
+    )
+    return f"{what}{more}"
 
 
 def _facts(report: Report) -> str:
-    parts = [f"run {words.one_line(report.run.id, 60)}", report.run.state.value]
-    parts.append(f"compared with {words.compared(report.baseline)}")
+    lang = report.language
+    parts = [words.label("page.id", lang, id=words.one_line(report.run.id, 60)), term("state", report.run.state, lang)]
+    parts.append(words.label("page.compared", lang, compared=words.compared(report.baseline, lang)))
     if report.baseline.excluded:
-        parts.append(f"{len(report.baseline.excluded)} left out because they behave differently")
-    chance = words.chance(report.p_false_alarm)
+        parts.append(words.label("page.excluded", lang, count=len(report.baseline.excluded)))
+    chance = words.chance(report.p_false_alarm, lang)
     if chance and words.is_flagged(report):
-        parts.append(f"chance in a healthy run: {chance}")
+        parts.append(words.label("page.odds", lang, chance=chance))
     return " · ".join(parts)
 
 
-def _finding(finding: Finding, number: int) -> dict[str, Any]:
-    chance = words.chance(finding.p_false_alarm)
-    facts = [words.size(finding.z) if not math.isnan(finding.z) else "", f"strongest at step {finding.peak_step}"]
-    facts.append(f"chance in a healthy run {chance}" if chance else "")
+def _finding(finding: Finding, number: int, lang: Lang) -> dict[str, Any]:
+    chance = words.chance(finding.p_false_alarm, lang)
+    facts = [words.size(finding.z, lang) if not math.isnan(finding.z) else ""]
+    facts.append(words.label("page.strongest", lang, step=finding.peak_step))
+    facts.append(words.label("page.chance", lang, chance=chance) if chance else "")
     why = finding.explained_by
     return {
-        "number": number, "title": words.title(finding.kind), "metric": words.one_line(finding.metric),
-        "tone": "design" if why is not None else finding.severity.value, "where": words.span(finding),
-        "outcome": f", {finding.outcome}" if finding.outcome is not None else "",
-        "evidence": [words.one_line(text, words.SENTENCE_LIMIT) for text in finding.evidence],
-        "facts": ", ".join(fact for fact in facts if fact),
-        "explained": words.explanation(why) if why is not None else "",
-        "causes": [_cause(cause) for cause in finding.causes],
+        "number": number, "title": words.named(finding.kind, lang), "metric": words.one_line(finding.metric),
+        "tone": "design" if why is not None else finding.severity.value,
+        "where": f"{text('word.comma', lang)}{words.span(finding, lang)}{words.outcome(finding, lang)}",
+        "evidence": [words.one_line(seen, words.SENTENCE_LIMIT) for seen in finding.evidence],
+        "facts": text("word.comma", lang).join(fact for fact in facts if fact),
+        "explained": words.explanation(why, lang) if why is not None else "",
+        "causes": [_cause(cause, lang) for cause in finding.causes],
     }
 
 
-def _cause(cause: Cause) -> dict[str, Any]:
+def _cause(cause: Cause, lang: Lang) -> dict[str, Any]:
     weight = min(max(cause.weight, 0.0), 1.0) if math.isfinite(cause.weight) else 0.0
     lines = {
         "because": cause.because, "verify": cause.verify, "try_": cause.try_,
     }
     return {
-        "name": words.cause_name(cause.id), "percent": round(100 * weight), "share": words.share(cause.weight),
-        **{key: [words.one_line(text, words.SENTENCE_LIMIT) for text in texts] for key, texts in lines.items()},
+        "name": words.cause_name(cause.id, lang), "percent": round(100 * weight), "share": words.share(cause.weight),
+        **{key: [words.one_line(sentence, words.SENTENCE_LIMIT) for sentence in told] for key, told in lines.items()},
     }
 
 

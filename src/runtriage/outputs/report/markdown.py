@@ -13,7 +13,8 @@ import re
 from collections.abc import Sequence
 
 from runtriage.model.report import Cause, Finding, Report
-from runtriage.model.vocab import Level
+from runtriage.model.texts import text
+from runtriage.model.vocab import Lang, Level
 from runtriage.outputs.report import words
 
 NOTE_LIMIT = 7000
@@ -27,7 +28,7 @@ _JOINT = "\u200b"
 _SAFE_URL = re.compile(r"https?://[A-Za-z0-9._~:/#?&=%+,;-]{1,500}")
 
 
-def escape(text: str, limit: int = words.SENTENCE_LIMIT) -> str:
+def escape(sentence: str, limit: int = words.SENTENCE_LIMIT) -> str:
     r"""Return a sentence that Markdown shows as it is.
 
     Examples
@@ -35,13 +36,13 @@ def escape(text: str, limit: int = words.SENTENCE_LIMIT) -> str:
     >>> escape("x [a](javascript:1) <b>")
     'x \\[a\\](javascript:1) \\<b\\>'
     """
-    flat = words.one_line(text, limit)
+    flat = words.one_line(sentence, limit)
     flat = flat.replace("://", f":{_JOINT}//").replace("@", f"@{_JOINT}")
     flat = re.sub(r"(?i)www\.", lambda found: f"{found[0][:3]}{_JOINT}.", flat)
     return _SPECIAL.sub(r"\\\g<0>", flat)
 
 
-def code(text: str, limit: int = words.NAME_LIMIT, *, in_table: bool = False) -> str:
+def code(name: str, limit: int = words.NAME_LIMIT, *, in_table: bool = False) -> str:
     r"""Return a name as a code span that nothing in the name can leave.
 
     Examples
@@ -49,7 +50,7 @@ def code(text: str, limit: int = words.NAME_LIMIT, *, in_table: bool = False) ->
     >>> code("a`b"), code("a|b", in_table=True)
     ('`` a`b ``', '`a\\|b`')
     """
-    flat = words.one_line(text, limit).replace("<!--", "<! --").replace("-->", "-- >")
+    flat = words.one_line(name, limit).replace("<!--", "<! --").replace("-->", "-- >")
     if in_table:
         flat = flat.replace("\\", "/").replace("|", "\\|")
     if not flat.strip():
@@ -71,11 +72,13 @@ def render_note(report: Report, *, panel_url: str | None = None, page_hint: bool
     page_hint
         True to say where the page with the full diagnosis is.
     """
-    lines = [f"runtriage: {report.verdict}. {escape(report.reason)}", ""]
+    lang = report.language
+    verdict = words.verdict(report.verdict, lang)
+    lines = [words.label("note.first", lang, verdict=verdict, reason=escape(report.reason)), ""]
     if panel_url is not None and _is_plain_address(panel_url):
-        lines += [f"![loss, gradient norm and learning rate]({panel_url})", ""]
+        lines += [f"![{text('note.panel', lang)}]({panel_url})", ""]
     found = words.telling(report)
-    parts = ["\n".join(_finding(f)) for f in found]
+    parts = ["\n".join(_finding(f, lang)) for f in found]
     tail = _tail(report, page_hint=page_hint)
     room = NOTE_LIMIT - len("\n".join([*lines, *tail])) - len("\n… 99 more findings\n")
     shown = 0
@@ -86,29 +89,32 @@ def render_note(report: Report, *, panel_url: str | None = None, page_hint: bool
         lines.append(part)
         shown += 1
     if len(found) > shown:
-        lines += [f"… {len(found) - shown} more finding{'' if len(found) - shown == 1 else 's'}", ""]
+        more = len(found) - shown
+        lines += [words.label("word.finding" if more == 1 else "word.findings", lang, count=more), ""]
     return "\n".join([*lines, *tail]).rstrip("\n")
 
 
 def render_digest(reports: Sequence[Report]) -> str:
     """Return the block for the note of an experiment: which runs to look at, why, and where to begin."""
-    levels = [report.verdict for report in reports]
+    lang = words.language(reports)
+    tally = words.tally([report.verdict for report in reports], lang)
     flagged = [report for report in words.by_trouble(reports) if words.is_flagged(report)]
-    count = f"{len(flagged)} of {len(reports)} runs" if flagged else f"none of {len(reports)} runs"
-    head = [f"runtriage: {count} need{'s' if len(flagged) <= 1 else ''} a look ({words.tally(levels)})."]
     if not flagged:
-        return head[0]
-    head += ["", "| verdict | run | what | first cause | first check |", "|---|---|---|---|---|"]
+        return words.label("note.none", lang, runs=len(reports), tally=tally)
+    key = "note.one" if len(flagged) == 1 else "note.many"
+    head = [words.label(key, lang, count=len(flagged), runs=len(reports), tally=tally)]
+    head += ["", text("note.head", lang), "|---|---|---|---|---|"]
     rows: list[str] = []
     room = NOTE_LIMIT - len("\n".join(head)) - len("\n\n… 99999 more runs")
     for report in flagged[:RUNS_SHOWN]:
-        row = _row(report)
+        row = _row(report, lang)
         if len(row) + 1 > room:
             break
         room -= len(row) + 1
         rows.append(row)
     more = len(flagged) - len(rows)
-    return "\n".join([*head, *rows, *(["", f"… {more} more run{'' if more == 1 else 's'}"] if more else [])])
+    rest = words.label("word.other_run" if more == 1 else "word.other_runs", lang, count=more)
+    return "\n".join([*head, *rows, *(["", rest] if more else [])])
 
 
 def render_markdown(report: Report) -> str:
@@ -117,59 +123,80 @@ def render_markdown(report: Report) -> str:
     return f"## {code(name)}\n\n{render_note(report)}\n"
 
 
-def _finding(finding: Finding) -> list[str]:
-    size = f", {escape(words.size(finding.z))}" if not math.isnan(finding.z) else ""
-    outcome = f", {finding.outcome}" if finding.outcome is not None else ""
-    what = f"{escape(words.title(finding.kind))} in {code(finding.metric)} {words.span(finding)}"
-    lines = [f"**{what}**{outcome}{size}", ""]
+def _finding(finding: Finding, lang: Lang) -> list[str]:
+    size = ""
+    if not math.isnan(finding.z):
+        size = f"{text('word.comma', lang)}{escape(words.size(finding.z, lang))}"
+    what = words.label(
+        "word.what", lang, title=escape(words.named(finding.kind, lang)), metric=code(finding.metric),
+        span=words.span(finding, lang),
+    )
+    lines = [f"**{what}**{words.outcome(finding, lang)}{size}", ""]
     if finding.evidence:
-        lines += [f"Seen: {'; '.join(escape(text) for text in finding.evidence[:4])}", ""]
+        lines += [words.label("note.seen", lang, sentences=_escaped(finding.evidence[:4], lang)), ""]
     for number, cause in enumerate(finding.causes[:CAUSES_SHOWN], 1):
-        lines += _cause(number, cause)
+        lines += _cause(number, cause, lang)
     more = len(finding.causes) - CAUSES_SHOWN
     if more > 0:
-        lines.append(f"{CAUSES_SHOWN + 1}. … {more} more candidate{'' if more == 1 else 's'}")
+        rest = words.label("word.candidate" if more == 1 else "word.candidates", lang, count=more)
+        lines.append(f"{CAUSES_SHOWN + 1}. {rest}")
     return [*lines, ""] if finding.causes else lines
 
 
-def _cause(number: int, cause: Cause) -> list[str]:
-    because = f": {'; '.join(escape(text) for text in cause.because)}" if cause.because else ""
-    lines = [f"{number}. **{words.cause_name(cause.id)}** ({words.share(cause.weight)}){because}"]
-    lines += [f"   - Check: {escape(text)}" for text in cause.verify]
-    return lines + [f"   - Try: {escape(text)}" for text in cause.try_]
+def _cause(number: int, cause: Cause, lang: Lang) -> list[str]:
+    because = f"{text('word.colon', lang)}{_escaped(cause.because, lang)}" if cause.because else ""
+    name, share = words.cause_name(cause.id, lang), words.share(cause.weight)
+    lines = [f"{number}. {words.label('note.cause', lang, cause=name, share=share, because=because)}"]
+    lines += [f"   - {words.label('note.check', lang, sentence=escape(sentence))}" for sentence in cause.verify]
+    return lines + [f"   - {words.label('note.try', lang, sentence=escape(sentence))}" for sentence in cause.try_]
 
 
 def _tail(report: Report, *, page_hint: bool) -> list[str]:
+    lang = report.language
     by_design = [
-        f"{words.title(f.kind)} {words.span(f)}: {words.explanation(f.explained_by)}"
+        words.label(
+            "note.explained", lang, title=words.title(f.kind, lang), span=words.span(f, lang),
+            why=words.explanation(f.explained_by, lang),
+        )
         for f in words.explained(report)[:FINDINGS_SHOWN]
         if f.explained_by is not None
     ]
-    lines = [f"By design: {'; '.join(escape(text) for text in by_design)}."] if by_design else []
+    lines = [words.label("note.by_design", lang, sentences=_escaped(by_design, lang))] if by_design else []
     if report.missing:
-        lines.append(f"Not logged or not readable: {'; '.join(escape(text) for text in report.missing[:3])}.")
-    chance = words.chance(report.p_false_alarm)
-    odds = f" A healthy run would get this with a chance of {escape(chance)}." if chance else ""
-    lines.append(f"Compared with {words.compared(report.baseline)}.{odds if report.verdict != Level.HEALTHY else ''}")
+        lines.append(words.label("note.missing", lang, sentences=_escaped(report.missing[:3], lang)))
+    chance = words.chance(report.p_false_alarm, lang)
+    odds = words.label("note.odds", lang, chance=escape(chance)) if chance and report.verdict != Level.HEALTHY else ""
+    lines.append(f"{words.label('note.compared', lang, compared=words.compared(report.baseline, lang))}{odds}")
     if page_hint:
-        lines.append("The whole diagnosis: artifact runtriage/panel.html")
-    return [line for text in lines for line in (text, "")]
+        lines.append(text("note.page", lang))
+    return [line for sentence in lines for line in (sentence, "")]
 
 
-def _row(report: Report) -> str:
+def _escaped(sentences: Sequence[str], lang: Lang) -> str:
+    return words.joined((escape(sentence) for sentence in sentences), lang)
+
+
+def _row(report: Report, lang: Lang) -> str:
     found = words.telling(report)
+    verdict = words.verdict(report.verdict, lang)
     name = code(report.run.name or report.run.id, 60, in_table=True)
     if report.run.url is not None and _SAFE_URL.fullmatch(report.run.url):
         name = f"[{name}]({report.run.url})"
     if not found:
-        return f"| {report.verdict} | {name} | {escape(report.reason, 120)} | | |"
+        return f"| {verdict} | {name} | {escape(report.reason, 120)} | | |"
     worst = found[0]
-    more = f", {len(found) - 1} more" if len(found) > 1 else ""
-    what = f"{escape(words.title(worst.kind))} in {code(worst.metric, 40, in_table=True)} {words.span(worst)}{more}"
+    more = words.label("word.more", lang, count=len(found) - 1) if len(found) > 1 else ""
+    what = words.label(
+        "word.what", lang, title=escape(words.title(worst.kind, lang)), metric=code(worst.metric, 40, in_table=True),
+        span=words.span(worst, lang),
+    )
     cause = worst.causes[0] if worst.causes else None
-    first = f"{words.cause_name(cause.id)} ({words.share(cause.weight)})" if cause is not None else ""
-    check = escape(cause.verify[0], 160) if cause is not None and cause.verify else ""
-    return f"| {report.verdict} | {name} | {what} | {first} | {check} |"
+    first, check = "", ""
+    if cause is not None:
+        likely = words.cause_name(cause.id, lang)
+        first = words.label("note.likely", lang, cause=likely, share=words.share(cause.weight))
+        check = escape(cause.verify[0], 160) if cause.verify else ""
+    return f"| {verdict} | {name} | {what}{more} | {first} | {check} |"
 
 
 def is_safe_url(url: str) -> bool:

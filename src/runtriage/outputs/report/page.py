@@ -4,7 +4,7 @@ from __future__ import annotations
 
 PAGE = """\
 <!DOCTYPE html>
-<html lang="en">
+<html lang="{{ lang }}">
 <head>
 <meta charset="utf-8">
 <meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; \
@@ -19,7 +19,7 @@ form-action 'none'">
 {%- if many %}
 {%- for pick in picks %}
 <input class="pick" type="radio" name="show" id="show-{{ pick.key }}"{% if loop.first %} checked{% endif %} \
-aria-label="show {{ pick.text }}">
+aria-label="{{ say('show', which=pick.text) }}">
 {%- endfor %}
 {%- endif %}
 <div class="brand"><b>runtriage</b></div>
@@ -36,11 +36,12 @@ aria-label="show {{ pick.text }}">
 <main>
 {%- if many %}
 <div class="card table"><table>
-<thead><tr><th>verdict</th><th>run</th><th>loss</th><th>what was seen</th><th>likeliest cause</th><th>first check</th>\
+<thead><tr>\
+{% for key in ('verdict', 'run', 'loss', 'what', 'cause', 'first_check') %}<th>{{ say(key) }}</th>{% endfor %}\
 </tr></thead>
 <tbody>
 {%- for run in runs %}
-<tr class="one {{ run.level }}"><td><span class="pill {{ run.level }}">{{ run.level }}</span></td>
+<tr class="one {{ run.level }}"><td><span class="pill {{ run.level }}">{{ run.verdict }}</span></td>
 <td class="name">{% if run.detailed %}<a href="#{{ run.anchor }}"><bdi>{{ run.name }}</bdi></a>{% else %}\
 <bdi>{{ run.name }}</bdi>{% endif %}</td>
 <td>{{ run.spark|safe }}</td><td class="what">{{ run.what }}</td><td>{{ run.cause }}</td>\
@@ -49,22 +50,22 @@ aria-label="show {{ pick.text }}">
 </tbody></table></div>
 {%- endif %}
 {%- if flagged and many %}
-<h2>Runs to look at</h2>
+<h2>{{ say('flagged') }}</h2>
 {%- endif %}
 {%- for run in flagged %}
 <section class="card run one {{ run.level }}" id="{{ run.anchor }}">
-<header><span class="pill {{ run.level }}">{{ run.level }}</span><h3><bdi>{{ run.name }}</bdi></h3>
+<header><span class="pill {{ run.level }}">{{ run.verdict }}</span><h3><bdi>{{ run.name }}</bdi></h3>
 <p class="reason">{{ run.reason }}</p>{{ facts(run) }}</header>
 {{ body(run) }}
 </section>
 {%- endfor %}
 {%- if rest %}
 {%- if many %}
-<h2>Other runs</h2>
+<h2>{{ say('others') }}</h2>
 {%- endif %}
 {%- for run in rest %}
 <details class="card run one {{ run.level }}" id="{{ run.anchor }}"{% if not many %} open{% endif %}>
-<summary><span class="pill {{ run.level }}">{{ run.level }}</span><h3><bdi>{{ run.name }}</bdi></h3>\
+<summary><span class="pill {{ run.level }}">{{ run.verdict }}</span><h3><bdi>{{ run.name }}</bdi></h3>\
 {% if many %}{{ run.spark|safe }}{% endif %}</summary>
 <div style="padding:0 20px 8px"><p class="reason">{{ run.reason }}</p>{{ facts(run) }}</div>
 {{ body(run) }}
@@ -75,7 +76,7 @@ aria-label="show {{ pick.text }}">
 {%- if left_out %}
 <p class="end">{{ left_out }}</p>
 {%- endif %}
-<p class="end">A curve is a clue, not a verdict: causes are candidates until their check confirms one of them.</p>
+<p class="end">{{ say('clue') }}</p>
 </div>
 </body>
 </html>
@@ -84,38 +85,40 @@ aria-label="show {{ pick.text }}">
 MACROS = """\
 {%- macro facts(run) %}
 <p class="facts">{{ run.facts }}{% if run.url %} · \
-<a href="{{ run.url }}" rel="noopener noreferrer">open in the tracker</a>{% endif %}</p>
+<a href="{{ run.url }}" rel="noopener noreferrer">{{ say('open') }}</a>{% endif %}</p>
 {%- endmacro %}
 {%- macro body(run) %}
 <div class="panel">{{ run.panel|safe }}</div>
 {%- for finding in run.findings %}
 <div class="finding {{ finding.tone }}">
-<h4><span class="num">{{ finding.number }}</span>{{ finding.title }} <i>in <bdi>{{ finding.metric }}</bdi>, \
-{{ finding.where }}{{ finding.outcome }}</i></h4>
-<div><h5>What was seen</h5>
+<h4><span class="num">{{ finding.number }}</span>{{ finding.title }} <i>{{ say('in') }}<bdi>{{ finding.metric }}</bdi>\
+{{ finding.where }}</i></h4>
+<div><h5>{{ say('seen') }}</h5>
 <ul class="seen">
 {%- for text in finding.evidence %}<li>{{ text }}</li>{% endfor %}
 {%- if finding.facts %}<li class="facts">{{ finding.facts }}</li>{% endif %}</ul></div>
 <div>
-{%- if finding.causes %}<h5>Candidate causes and how to check them</h5>{% endif %}
-{%- if finding.explained %}<h5>By design</h5><p style="margin:0">Explained by {{ finding.explained }}.</p>{% endif %}
+{%- if finding.causes %}<h5>{{ say('causes') }}</h5>{% endif %}
+{%- if finding.explained %}<h5>{{ say('by_design') }}</h5>\
+<p style="margin:0">{{ say('explained', why=finding.explained) }}</p>{% endif %}
 {%- for cause in finding.causes %}
 <details class="cause"{% if loop.first %} open{% endif %}><summary><b>{{ cause.name }}</b>\
 <span class="bar"><span style="width:{{ cause.percent }}%"></span></span><span class="share">{{ cause.share }}</span>\
 </summary>
 <div class="body">
-{%- if cause.because %}<h5>Because</h5><ul>{% for text in cause.because %}<li>{{ text }}</li>{% endfor %}\
+{%- if cause.because %}<h5>{{ say('because') }}</h5><ul>{% for text in cause.because %}<li>{{ text }}</li>{% endfor %}\
 </ul>{% endif %}
-{%- if cause.verify %}<h5>Check</h5><ul class="verify">{% for text in cause.verify %}<li>{{ text }}</li>{% endfor %}\
+{%- if cause.verify %}<h5>{{ say('check') }}</h5>\
+<ul class="verify">{% for text in cause.verify %}<li>{{ text }}</li>{% endfor %}\
 </ul>{% endif %}
-{%- if cause.try_ %}<h5>Try, once confirmed</h5><ul>{% for text in cause.try_ %}<li>{{ text }}</li>{% endfor %}</ul>\
+{%- if cause.try_ %}<h5>{{ say('try') }}</h5><ul>{% for text in cause.try_ %}<li>{{ text }}</li>{% endfor %}</ul>\
 {% endif %}
 </div></details>
 {%- endfor %}
 </div></div>
 {%- endfor %}
 {%- if run.missing %}
-<div class="foot">{% for text in run.missing %}<p>Not known: {{ text }}</p>{% endfor %}</div>
+<div class="foot">{% for text in run.missing %}<p>{{ say('missing', sentence=text) }}</p>{% endfor %}</div>
 {%- endif %}
 {%- endmacro %}
 """

@@ -14,10 +14,11 @@ import numpy as np
 
 from runtriage.model.curve import Curve, Triage
 from runtriage.model.report import Finding, Report
+from runtriage.model.texts import term, text
 from runtriage.model.vocab import BaselineKind, FindingKind, Role
 from runtriage.outputs.report import words
 from runtriage.outputs.report.svg_panel import Box, Note, draw_panel, value_axis
-from runtriage.outputs.report.svg_style import STYLE
+from runtriage.outputs.report.svg_style import STYLE, in_language
 
 WIDTH = 960
 NOTES_SHOWN = 6
@@ -65,11 +66,12 @@ def render_svg(triage: Triage, *, standalone: bool = True) -> str:
     size = f'viewBox="0 0 {WIDTH} {top:g}" width="{WIDTH}" height="{top:g}"'
     head = [
         f'<svg xmlns="http://www.w3.org/2000/svg" class="rt" {size} role="img" aria-labelledby="rt{key}-t rt{key}-d">',
-        f'<title id="rt{key}-t">{escape(words.one_line(report.run.name or report.run.id))}: {report.verdict}</title>',
+        f'<title id="rt{key}-t">{escape(_title(report))}</title>',
         f'<desc id="rt{key}-d">{escape(_description(report, curves))}</desc>',
     ]
     if standalone:
-        head += [f"<style>{STYLE}</style>", f'<rect class="ground" width="{WIDTH}" height="{top:g}" rx="8"/>']
+        head.append(f"<style>{in_language(STYLE, report.language)}</style>")
+        head += [f'<rect class="ground" width="{WIDTH}" height="{top:g}" rx="8"/>']
         head += _heading(report)
     return "\n".join([*head, *body, "</svg>"]) + "\n"
 
@@ -91,7 +93,10 @@ class _Context:
         listed = [*words.telling(self.report), *words.explained(self.report)][:NOTES_SHOWN]
         first = curve is self.curves[0]
         return [
-            Note(number=n, finding=f, own=f.metric == curve.metric or (first and f.metric not in drawn))
+            Note(
+                number=n, finding=f, own=f.metric == curve.metric or (first and f.metric not in drawn),
+                lang=self.report.language,
+            )
             for n, f in enumerate(listed, 1)
         ]
 
@@ -140,40 +145,42 @@ def _row(
         box = Box(left=left, top=top, width=width, height=height, low_step=low, high_step=high)
         zoomed = place > 0
         out += _header(curve, box, about, zoomed=zoomed)
-        out += draw_panel(curve, box, about.notes(curve), f"{about.clip}-{place}", steps_below=last)
+        lang = about.report.language
+        out += draw_panel(curve, box, about.notes(curve), f"{about.clip}-{place}", steps_below=last, lang=lang)
         if last:
-            out.append(
-                f'<text class="muted" x="{left + width / 2:g}" y="{box.bottom + 33:g}" text-anchor="middle">step</text>'
-            )
+            x, y = f"{left + width / 2:g}", f"{box.bottom + 33:g}"
+            name = text("picture.step", lang)
+            out.append(f'<text class="muted" x="{x}" y="{y}" text-anchor="middle">{name}</text>')
     return out
 
 
 def _header(curve: Curve, box: Box, about: _Context, *, zoomed: bool) -> list[str]:
-    y = box.top - 8
+    y, lang = box.top - 8, about.report.language
     if zoomed:
-        text = f"zoom: steps {box.low_step:.0f} to {box.high_step:.0f}"
-        return [f'<text class="muted" x="{box.left:g}" y="{y:g}">{text}</text>'] if curve is about.curves[0] else []
-    scale = ", log" if value_axis(curve, box).log else ""
-    meaning = words.role_name(curve.role)
+        shown = words.label("picture.zoom", lang, low=f"{box.low_step:.0f}", high=f"{box.high_step:.0f}")
+        return [f'<text class="muted" x="{box.left:g}" y="{y:g}">{shown}</text>'] if curve is about.curves[0] else []
+    log = text("picture.log", lang) if value_axis(curve, box).log else ""
+    scale = f"{text('word.comma', lang)}{log}" if log else ""
+    meaning = words.role_name(curve.role, lang)
     name = words.one_line(curve.metric, 40)
     named = f' <tspan class="muted">{escape(name)}{scale}</tspan>' if name != meaning else ""
-    named = named or (f' <tspan class="muted">{scale[2:]}</tspan>' if scale else "")
+    named = named or (f' <tspan class="muted">{log}</tspan>' if log else "")
     out = [f'<text class="axis" x="{box.left:g}" y="{y:g}">{escape(meaning)}{named}</text>']
     return [*out, *_legend(curve, box, about)] if curve is about.curves[0] else out
 
 
 def _legend(curve: Curve, box: Box, about: _Context) -> list[str]:
-    entries = []
+    entries, lang = [], about.report.language
     if curve.band_step is not None and curve.band_step.size > 1:
         use = about.report.baseline
-        many = f" of {use.runs} runs" if use.kind == BaselineKind.COHORT else ""
-        entries.append(("band", f"usual range{many}"))
+        of = words.label("picture.usual_of", lang, runs=use.runs)
+        entries.append(("band", of if use.kind == BaselineKind.COHORT else text("picture.usual", lang)))
     if curve.smooth is not None or curve.half_window:
-        entries += [("raw", "as logged"), ("line", "running median")]
+        entries += [("raw", text("picture.raw", lang)), ("line", text("picture.smooth", lang))]
     out, right, y = [], box.right, box.top - 12
-    for mark, text in reversed(entries):
-        at = right - 6.1 * len(text)
-        out.append(f'<text class="muted" x="{at:.1f}" y="{y + 4:g}">{text}</text>')
+    for mark, shown in reversed(entries):
+        at = right - 6.1 * words.width(shown)
+        out.append(f'<text class="muted" x="{at:.1f}" y="{y + 4:g}">{shown}</text>')
         swatch = f"M{at - 22:.1f} {y:g}h16"
         tint = f" {curve.role}" if mark != "band" else ""
         if mark == "band":
@@ -186,19 +193,42 @@ def _legend(curve: Curve, box: Box, about: _Context) -> list[str]:
 
 def _heading(report: Report) -> list[str]:
     name = words.one_line(report.run.name or report.run.id, 70)
-    width = 7.0 * len(report.verdict) + 18
+    lang = report.language
+    verdict = term("level", report.verdict, lang)
+    width = 7.0 * words.width(verdict) + 18
     return [
         f'<rect class="pill {report.verdict}" x="{_LEFT - 46}" y="14" width="{width:g}" height="20" rx="10"/>',
-        f'<text class="pill-text" x="{_LEFT - 46 + width / 2:g}" y="28" text-anchor="middle">{report.verdict}</text>',
+        f'<text class="pill-text" x="{_LEFT - 46 + width / 2:g}" y="28" text-anchor="middle">{verdict}</text>',
         f'<text class="name" x="{_LEFT - 36 + width:g}" y="29">{escape(name)}</text>',
-        f'<text class="muted" x="{_LEFT - 46}" y="53">{escape(words.one_line(report.reason, 150))}</text>',
+        f'<text class="muted" x="{_LEFT - 46}" y="53">{escape(words.fit(report.reason, 150, lang))}</text>',
     ]
+
+
+def _title(report: Report) -> str:
+    lang = report.language
+    name = words.one_line(report.run.name or report.run.id)
+    return words.label("picture.title", lang, name=name, verdict=term("level", report.verdict, lang))
 
 
 def _description(report: Report, curves: list[Curve]) -> str:
     """Say in words what the picture shows, for those who hear it."""
-    seen = [f"{words.title(f.kind)} in {words.one_line(f.metric)} {words.span(f)}" for f in words.telling(report)]
-    names = ", ".join(f"{words.role_name(curve.role)} ({words.one_line(curve.metric, 40)})" for curve in curves)
-    what = f"Curves over training steps: {names}. " if curves else ""
-    marked = f" Marked: {'; '.join(seen[:NOTES_SHOWN])}." if seen else " Nothing is marked."
+    lang = report.language
+    seen = [
+        words.label(
+            "word.what", lang, title=words.title(f.kind, lang), metric=words.one_line(f.metric),
+            span=words.span(f, lang),
+        )
+        for f in words.telling(report)
+    ]
+    names = text("word.comma", lang).join(
+        words.label(
+            "word.named", lang, meaning=words.role_name(curve.role, lang), metric=words.one_line(curve.metric, 40),
+            scale="",
+        )
+        for curve in curves
+    )
+    what = words.label("picture.curves", lang, names=names) if curves else ""
+    marked = text("picture.unmarked", lang)
+    if seen:
+        marked = words.label("picture.marked", lang, found=words.joined(seen[:NOTES_SHOWN], lang))
     return f"{what}{words.one_line(report.reason, words.SENTENCE_LIMIT)}{marked}"

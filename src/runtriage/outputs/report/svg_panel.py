@@ -9,7 +9,8 @@ import numpy as np
 
 from runtriage.model.curve import Curve
 from runtriage.model.report import Finding
-from runtriage.model.vocab import Role, Severity
+from runtriage.model.texts import text
+from runtriage.model.vocab import Lang, Role, Severity
 from runtriage.outputs.report import words
 from runtriage.outputs.report.scale import Scale, step_text, value_scale, value_text
 from runtriage.outputs.report.smooth import smooth_line
@@ -52,14 +53,17 @@ class Box:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Note:
-    """A finding to be drawn: its number in the report, and whether it was found in this very curve."""
+    """A finding to be drawn: its number in the report, whether it was found in this very curve, and the language."""
 
     number: int
     finding: Finding
     own: bool
+    lang: Lang = Lang.EN
 
 
-def draw_panel(curve: Curve, box: Box, notes: list[Note], clip: str, *, steps_below: bool) -> list[str]:
+def draw_panel(
+    curve: Curve, box: Box, notes: list[Note], clip: str, *, steps_below: bool, lang: Lang = Lang.EN
+) -> list[str]:
     """Return the elements of one plot.
 
     Parameters
@@ -74,6 +78,8 @@ def draw_panel(curve: Curve, box: Box, notes: list[Note], clip: str, *, steps_be
         Id of the clip path that this plot may define.
     steps_below
         True to label the step axis.
+    lang
+        Language of the labels.
     """
     part = window(curve.step, box.low_step, box.high_step)
     step, value = curve.step[part], curve.value[part]
@@ -96,7 +102,7 @@ def draw_panel(curve: Curve, box: Box, notes: list[Note], clip: str, *, steps_be
     if smooth is not None:
         out.append(f'<path class="line {tint}" d="{thin_path(step, smooth, x, y)}"/>')
     out += [_onset(note, box, x) for note in reversed(notes) if box.low_step <= note.finding.start_step]
-    gaps = _not_finite(curve, box, x, notes)
+    gaps = _not_finite(curve, box, x, notes, lang)
     out += ["</g>", *gaps, *_labels(notes, box, x, drop=8 if gaps else 3)]
     return [line for line in out if line]
 
@@ -161,13 +167,15 @@ def _onset(note: Note, box: Box, x: Scale) -> str:
 
 
 def _title(note: Note) -> str:
-    finding = note.finding
-    outcome = f", {finding.outcome}" if finding.outcome is not None else ""
-    what = f"{words.title(finding.kind)} in {words.one_line(finding.metric)}"
-    return escape(f"{note.number}. {what} {words.span(finding)}{outcome}")
+    finding, lang = note.finding, note.lang
+    what = words.label(
+        "word.what", lang, title=words.title(finding.kind, lang), metric=words.one_line(finding.metric),
+        span=words.span(finding, lang),
+    )
+    return escape(f"{note.number}. {what}{words.outcome(finding, lang)}")
 
 
-def _not_finite(curve: Curve, box: Box, x: Scale, notes: list[Note]) -> list[str]:
+def _not_finite(curve: Curve, box: Box, x: Scale, notes: list[Note], lang: Lang) -> list[str]:
     """Mark rows that are NaN or infinite along the upper edge: a line cannot show them."""
     part = window(curve.step, box.low_step, box.high_step)
     columns = gap_columns(curve.step[part], curve.value[part], x)
@@ -179,8 +187,8 @@ def _not_finite(curve: Curve, box: Box, x: Scale, notes: list[Note]) -> list[str
     if any(note.own for note in notes):  # a flag stands there
         return out
     at, anchor = (columns[0] + 4, "start") if columns[0] < box.right - 90 else (columns[0] - 4, "end")
-    text = f'<text class="nan" x="{at:g}" y="{box.top + 20:g}" text-anchor="{anchor}">NaN or Inf</text>'
-    return [*out, text]
+    shown = text("picture.not_finite", lang)
+    return [*out, f'<text class="nan" x="{at:g}" y="{box.top + 20:g}" text-anchor="{anchor}">{shown}</text>']
 
 
 def _labels(notes: list[Note], box: Box, x: Scale, *, drop: int) -> list[str]:
@@ -190,8 +198,8 @@ def _labels(notes: list[Note], box: Box, x: Scale, *, drop: int) -> list[str]:
         finding = note.finding
         if not box.low_step <= finding.start_step <= box.high_step:
             continue
-        text = f"{note.number} {words.title(finding.kind)}"
-        width = _CHARACTER * len(text) + 12
+        shown = f"{note.number} {words.title(finding.kind, note.lang)}"
+        width = _CHARACTER * words.width(shown) + 12
         at = min(max(float(x.at(finding.start_step)), box.left), box.right - width)
         lane = next((i for i, end in enumerate(ends) if at >= end), None)
         if lane is None:
@@ -201,6 +209,6 @@ def _labels(notes: list[Note], box: Box, x: Scale, *, drop: int) -> list[str]:
         out.append(
             f'<g><title>{_title(note)}</title><rect class="flag {_tone(note)}" x="{at:.1f}" y="{top:g}" rx="3" '
             f'width="{width:.1f}" height="{_LANE - 2}"/><text class="flag-text" x="{at + 6:.1f}" y="{top + 11:g}">'
-            f"{escape(text)}</text></g>"
+            f"{escape(shown)}</text></g>"
         )
     return out

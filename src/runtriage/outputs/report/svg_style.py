@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from runtriage.model.vocab import Lang
+
 STYLE = """
 .rt{--ground:#fff;--plot:#fbfcfd;--ink:#18222f;--muted:#667085;--grid:#e6e9ee;--band:#5b6b80;--loss:#1f6feb;--norm:#8250df;
 --rate:#0f8a7e;--other:#57606a;--bad:#d1242f;--warn:#c2700c;--info:#6b7785;--good:#1a7f37;--watch:#2a7ab8;
@@ -27,3 +29,10 @@ font:12px system-ui,-apple-system,"Segoe UI",Roboto,"Helvetica Neue",Arial,sans-
 .rt .pill.healthy{fill:var(--good)}.rt .pill-text{fill:var(--ground);font-size:12px;font-weight:650}
 """.strip().replace("\n", "")
 """CSS; every rule stands under the class ``rt`` of the picture, so a page may hold it too."""
+
+_FONTS = {Lang.EN: "", Lang.ZH: '"PingFang SC","Microsoft YaHei","Noto Sans CJK SC","Noto Sans SC",'}
+
+
+def in_language(sheet: str, lang: Lang) -> str:
+    """Return a style sheet with the fonts that a language needs before the reader's last resort."""
+    return sheet.replace("Arial,sans-serif", f"Arial,{_FONTS[lang]}sans-serif")

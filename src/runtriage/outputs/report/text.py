@@ -10,11 +10,13 @@ from dataclasses import dataclass
 
 from runtriage.model.curve import Curve, Triage
 from runtriage.model.report import Cause, Finding, Report
-from runtriage.model.vocab import Level, Role, Severity
+from runtriage.model.texts import text
+from runtriage.model.vocab import Lang, Level, Role, Severity
 from runtriage.outputs.report import words
 from runtriage.outputs.report.braille import Dots, Grid, cells
 from runtriage.outputs.report.scale import step_text, value_scale, value_text
 from runtriage.outputs.report.smooth import smooth_line
+from runtriage.outputs.report.wrap import wrap_wide
 
 LEAST_WIDTH = 40
 CAUSES_SHOWN = 4
@@ -57,21 +59,27 @@ def render_text(triage: Triage, *, width: int = 100, colour: bool = False) -> st
         True to use colour sequences. Raw and smoothed curves can only be told apart with them.
     """
     ink, width, report = Ink(colour=colour), max(width, LEAST_WIDTH), triage.report
+    lang = report.language
     name = words.one_line(report.run.name or report.run.id)
-    lines = [f"{ink(name, '1')}  {ink(report.verdict.value, _LEVEL_STYLES[report.verdict])}"]
+    lines = [f"{ink(name, '1')}  {ink(words.verdict(report.verdict, lang), _LEVEL_STYLES[report.verdict])}"]
     lines += _wrapped(words.one_line(report.reason, words.SENTENCE_LIMIT), width, "")
     curves = [c for c in triage.curves if c.role in _ROWS and c.step.size > 1]
     for curve in curves:
         lines += ["", *_plot(curve, curves, report, width, ink)]
-    lines += ["", *_steps(curves, width, ink)] if curves else [""]
+    lines += ["", *_steps(curves, width, ink, lang)] if curves else [""]
     for number, finding in enumerate(words.telling(report), 1):
-        lines += [*_finding(finding, number, width, ink), ""]
+        lines += [*_finding(finding, number, width, ink, lang), ""]
     for finding in words.explained(report):
-        why = words.explanation(finding.explained_by) if finding.explained_by is not None else ""
-        metric = words.one_line(finding.metric, 40)
-        text = f"By design: {words.title(finding.kind)} in {metric} {words.span(finding)}: {why}."
-        lines += _wrapped(text, width, "")
+        lines += _wrapped(_by_design(finding, lang), width, "")
     return "\n".join([*lines, *_foot(report, width, ink)]) + "\n"
+
+
+def _by_design(finding: Finding, lang: Lang) -> str:
+    return words.label(
+        "text.by_design", lang, title=words.title(finding.kind, lang), metric=words.one_line(finding.metric, 40),
+        span=words.span(finding, lang),
+        why=words.explanation(finding.explained_by, lang) if finding.explained_by is not None else "",
+    )
 
 
 def _plot(curve: Curve, curves: list[Curve], report: Report, width: int, ink: Ink) -> list[str]:
@@ -83,12 +91,15 @@ def _plot(curve: Curve, curves: list[Curve], report: Report, width: int, ink: In
     line = smooth_line(curve)
     smooth = grid.dots(curve.step, line) if line is not None else None
     labels = {int(float(axis.at(tick)) // 4): value_text(tick) for tick in axis.ticks(rows // 2)}
-    scale = ", log" if axis.log else ""
-    title = f"{words.role_name(curve.role)} ({words.one_line(curve.metric, 40)}{scale})"
+    lang = report.language
+    title = words.label(
+        "word.named", lang, meaning=words.role_name(curve.role, lang), metric=words.one_line(curve.metric, 40),
+        scale=text("word.log", lang) if axis.log else "",
+    )
     out = [" " * _MARGIN + ink(title, "1")]
-    for row, text in enumerate(_painted(raw, smooth, grid, curve, report, ink)):
+    for row, painted in enumerate(_painted(raw, smooth, grid, curve, report, ink)):
         label = labels.get(row, "")
-        out.append(f"{ink(label.rjust(_MARGIN - 2), _MUTED)} {ink('┤' if label else '│', _MUTED)}{text}")
+        out.append(f"{ink(label.rjust(_MARGIN - 2), _MUTED)} {ink('┤' if label else '│', _MUTED)}{painted}")
     marks = _marks(curve, curves, report, grid, ink)
     return [*out, *([" " * _MARGIN + marks] if marks else [])]
 
@@ -100,9 +111,9 @@ def _painted(raw: Dots, smooth: Dots | None, grid: Grid, curve: Curve, report: R
     both = cells(raw | smooth) if smooth is not None else over
     onsets = {grid.column(f.start_step): _SEVERITY_STYLES[f.severity] for f in reversed(words.telling(report))}
     out = []
-    for row, text in enumerate(both):
+    for row, line in enumerate(both):
         parts: list[tuple[str, str]] = []
-        for column, cell in enumerate(text):
+        for column, cell in enumerate(line):
             blank = cell == " "
             style = onsets.get(column, "") if blank else thin if over[row][column] == " " else bold
             only_raw = over[row][column] == " "
@@ -129,13 +140,17 @@ def _marks(curve: Curve, curves: list[Curve], report: Report, grid: Grid, ink: I
         if f.metric == curve.metric or (curve is curves[0] and f.metric not in drawn)
     ]
     for column, number, finding in sorted(own, key=lambda item: item[:2]):
-        text = f"▲ {number} {words.title(finding.kind)}, step {finding.start_step}"
-        start = min(column, grid.columns - len(text)) if column >= used else -1
+        lang = report.language
+        mark = words.label(
+            "text.mark", lang, number=number, title=words.title(finding.kind, lang), step=finding.start_step
+        )
+        room = words.width(mark) + 2
+        start = min(column, grid.columns - room) if column >= used else -1
         if start < used:
             continue
-        text = f"{text[2:]} ▲" if start < column and start + len(text) == column + 1 else text
-        out += " " * (start - used) + ink(text, _SEVERITY_STYLES[finding.severity])
-        used = start + len(text) + 1
+        mark = f"{mark} ▲" if start < column and start + room == column + 1 else f"▲ {mark}"
+        out += " " * (start - used) + ink(mark, _SEVERITY_STYLES[finding.severity])
+        used = start + room + 1
         out += " "
     return out.rstrip()
 
@@ -145,44 +160,65 @@ def _range(curves: list[Curve]) -> tuple[float, float]:
     return low, high if high > low else low + 1
 
 
-def _steps(curves: list[Curve], width: int, ink: Ink) -> list[str]:
+def _steps(curves: list[Curve], width: int, ink: Ink, lang: Lang) -> list[str]:
     low, high = _range(curves)
-    first, last = step_text(low), f"step {step_text(high)}"
-    return [ink(" " * _MARGIN + first + " " * max(width - _MARGIN - len(first) - len(last), 1) + last, _MUTED), ""]
+    first, last = step_text(low), words.label("text.step", lang, step=step_text(high))
+    room = max(width - _MARGIN - len(first) - words.width(last), 1)
+    return [ink(" " * _MARGIN + first + " " * room + last, _MUTED), ""]
 
 
-def _finding(finding: Finding, number: int, width: int, ink: Ink) -> list[str]:
-    outcome = f", {finding.outcome}" if finding.outcome is not None else ""
-    where = f"in {words.one_line(finding.metric)} {words.span(finding)}{outcome}, {words.size(finding.z)}"
-    head = f"{number}. {words.title(finding.kind)}"
+def _finding(finding: Finding, number: int, width: int, ink: Ink, lang: Lang) -> list[str]:
+    where = words.label(
+        "text.where", lang, metric=words.one_line(finding.metric), span=words.span(finding, lang),
+        outcome=words.outcome(finding, lang), size=words.size(finding.z, lang),
+    )
+    head = f"{number}. {words.named(finding.kind, lang)}"
     lines = [f"{ink(head, '1;' + _SEVERITY_STYLES[finding.severity])} {where}"]
-    for text in finding.evidence:
-        lines += _wrapped(words.one_line(text, words.SENTENCE_LIMIT), width, f"{_INDENT}seen     ")
+    seen = _padded(text("text.seen", lang), 9)
+    for sentence in finding.evidence:
+        lines += _wrapped(words.one_line(sentence, words.SENTENCE_LIMIT), width, f"{_INDENT}{seen}")
     for cause in finding.causes[:CAUSES_SHOWN]:
-        lines += _cause(cause, width, ink)
+        lines += _cause(cause, width, ink, lang)
     more = len(finding.causes) - CAUSES_SHOWN
-    return [*lines, f"{_INDENT}… {more} more candidate{'' if more == 1 else 's'}"] if more > 0 else lines
+    if more <= 0:
+        return lines
+    key = "word.candidate" if more == 1 else "word.candidates"
+    return [*lines, f"{_INDENT}{words.label(key, lang, count=more)}"]
 
 
-def _cause(cause: Cause, width: int, ink: Ink) -> list[str]:
-    lines = [f"{_INDENT}{words.share(cause.weight):>5}    {ink(words.cause_name(cause.id), '1')}"]
-    for label, texts in (("because", cause.because), ("check", cause.verify), ("try", cause.try_)):
-        for text in texts:
-            lines += _wrapped(words.one_line(text, words.SENTENCE_LIMIT), width, f"{_INDENT}{label.rjust(14)}  ")
+def _cause(cause: Cause, width: int, ink: Ink, lang: Lang) -> list[str]:
+    lines = [f"{_INDENT}{words.share(cause.weight):>5}    {ink(words.cause_name(cause.id, lang), '1')}"]
+    for key, sentences in (("text.because", cause.because), ("text.check", cause.verify), ("text.try", cause.try_)):
+        head = f"{_INDENT}{_padded(text(key, lang), -14)}  "
+        for sentence in sentences:
+            lines += _wrapped(words.one_line(sentence, words.SENTENCE_LIMIT), width, head)
     return lines
 
 
 def _foot(report: Report, width: int, ink: Ink) -> list[str]:
-    chance = words.chance(report.p_false_alarm)
-    odds = f"; chance in a healthy run {chance}" if chance and words.is_flagged(report) else ""
-    lines = _wrapped(f"compared with {words.compared(report.baseline)}{odds}", width, "")
-    for text in report.missing:
-        lines += _wrapped(f"not known: {words.one_line(text, words.SENTENCE_LIMIT)}", width, "")
+    lang = report.language
+    chance = words.chance(report.p_false_alarm, lang)
+    odds = words.label("text.odds", lang, chance=chance) if chance and words.is_flagged(report) else ""
+    use = words.compared(report.baseline, lang)
+    lines = _wrapped(words.label("text.compared", lang, compared=use, odds=odds), width, "")
+    for sentence in report.missing:
+        known = words.one_line(sentence, words.SENTENCE_LIMIT)
+        lines += _wrapped(words.label("text.missing", lang, sentence=known), width, "")
     return [ink(line, _MUTED) for line in lines]
 
 
-def _wrapped(text: str, width: int, head: str) -> list[str]:
-    """Return text in lines with a head on the first and the same room on the others."""
-    room = " " * len(head)
-    lines = textwrap.wrap(text, max(width, len(head) + 20), initial_indent=head, subsequent_indent=room)
-    return lines or [head.rstrip()]
+def _padded(word: str, columns: int) -> str:
+    """Return a word with room behind it, or before it where the columns are negative."""
+    room = " " * max(abs(columns) - words.width(word), 0)
+    return word + room if columns > 0 else room + word
+
+
+def _wrapped(sentence: str, width: int, head: str) -> list[str]:
+    """Return a sentence in lines with a head on the first and the same room on the others."""
+    indent = words.width(head)
+    width = max(width, indent + 20)
+    if words.width(sentence) == len(sentence):
+        lines = textwrap.wrap(sentence, width - indent)
+    else:
+        lines = wrap_wide(sentence, width - indent)
+    return [f"{head if not place else ' ' * indent}{line}" for place, line in enumerate(lines)] or [head.rstrip()]
