@@ -19,6 +19,7 @@ from runtriage.cli.options import (
     FailOpt,
     HtmlOpt,
     JsonOpt,
+    LangOpt,
     LimitOpt,
     PortOpt,
     ReadersOpt,
@@ -104,12 +105,14 @@ def check(
     fail_on: FailOpt = None,
     budget: BudgetOpt = None,
     cache: CacheOpt = None,
+    lang: LangOpt = None,
 ) -> None:
     """Diagnose one run: its curves in the terminal, what is wrong, what may have caused it, how to check."""
     from runtriage.cli.check import run
 
     flags = {
         "sweep.fail_on": fail_on and fail_on.value, "analysis.false_alarm_budget": budget, "cache.address": cache,
+        "report.lang": lang and lang.value,
     }  # fmt: skip
     raise typer.Exit(run(run_address, baselines=baselines, json=json, html=html, flags=flags))
 

@@ -35,7 +35,8 @@ def params(settings: Settings) -> Params:
     """Return the part of the settings that the analysis takes."""
     chosen = settings.analysis
     return Params(
-        false_alarm_budget=chosen.false_alarm_budget, roles=chosen.roles, ignore_keys=chosen.ignore_keys
+        false_alarm_budget=chosen.false_alarm_budget, roles=chosen.roles, ignore_keys=chosen.ignore_keys,
+        lang=settings.report.lang,
     )
 
 

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from runtriage.model.vocab import RunState
+from runtriage.model.vocab import Lang, RunState
 
 HELP_NAMES = {"help_option_names": ["-h", "--help"]}
 
@@ -79,6 +79,7 @@ ExecutorOpt = Annotated[
 BudgetOpt = Annotated[
     float | None, typer.Option(metavar="CHANCE", help="Chance that a healthy run is flagged (default 0.01).")
 ]
+LangOpt = Annotated[Lang | None, typer.Option(help="Language of what people read (default en).")]
 RulesArg = Annotated[str, typer.Argument(metavar="RULES", help="The file that `rules derive` wrote.")]
 FreshOpt = Annotated[
     bool, typer.Option("--fresh", help="Read every run again, also those that have not changed.")

@@ -20,6 +20,7 @@ from runtriage.cli.options import (
     FreshOpt,
     HtmlOpt,
     JsonOpt,
+    LangOpt,
     LimitOpt,
     NotifyOpt,
     OnlyOpt,
@@ -54,6 +55,7 @@ def sweep(
     executor: ExecutorOpt = None,
     budget: BudgetOpt = None,
     cache: CacheOpt = None,
+    lang: LangOpt = None,
     fresh: FreshOpt = False,
     resume: ResumeOpt = False,
     show_settings: ShowOpt = False,
@@ -76,7 +78,7 @@ def _asked(given: Mapping[str, Any]) -> tuple[Ask, dict[str, Any]]:
     """Return what the options of a sweep ask for: the sweep itself, and settings."""
     from runtriage.cli.sweep_ask import Ask
 
-    write, fail_on, notify = given["write"], given["fail_on"], given["notify"]
+    write, fail_on, notify, lang = given["write"], given["fail_on"], given["notify"], given["lang"]
     flags = {
         "sweep.write": [kind.strip() for kind in write.split(",") if kind.strip()] if write is not None else None,
         "sweep.fail_on": fail_on and fail_on.value,
@@ -86,6 +88,7 @@ def _asked(given: Mapping[str, Any]) -> tuple[Ask, dict[str, Any]]:
         "sweep.notify": notify or None,
         "analysis.false_alarm_budget": given["budget"],
         "cache.address": given["cache"],
+        "report.lang": lang and lang.value,
     }
     ask = Ask(
         source=given["source"], baselines=given["baselines"], dry_run=given["dry_run"], json=given["json"],
@@ -102,7 +105,6 @@ def _take_options_of_sweep(command: Any) -> None:
     named = [one for one in own if one.kind is not inspect.Parameter.VAR_KEYWORD]
     command.__signature__ = shared.replace(parameters=[*shared.parameters.values(), *named])
     command.__annotations__ = {name: one.annotation for name, one in command.__signature__.parameters.items()}
-
 
 
 _take_options_of_sweep(watch)

@@ -9,6 +9,7 @@ from runtriage.cli.console import clean, note, out
 from runtriage.cli.sweep_ask import Ask, Swept
 from runtriage.cli.tell import PARTLY, plan_lines, tell_failures
 from runtriage.model.report import Report
+from runtriage.model.texts import text
 from runtriage.settings import Settings
 
 
@@ -25,9 +26,10 @@ def tell(
         Which runs are in the table.
     """
     say = note if ask.takes_stdout else out
+    lang = settings.report.lang
     if not ask.takes_stdout and table.show(filter(shows, (entry.report for entry in swept.entries()))):
         out()
-    say(swept.tally.sentence() if swept.runs else "no runs: nothing was judged")
+    say(swept.tally.sentence(lang) if swept.runs else text("tally.none", lang))
     _tell_rest(swept, ask, say)
     _tell_alerts(swept, ask, say)
     return exit_code(swept, settings)

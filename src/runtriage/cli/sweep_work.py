@@ -99,7 +99,7 @@ class Work:
             return self._resumed(groups)
         if self.writer is None or self.ask.fresh or self.ask.needs_reports or self.alerts is not None:
             return groups
-        kept, rest = split(groups, self.writer.made_of)
+        kept, rest = split(groups, self.writer.made_of, self.settings.report.lang)
         if rest and VIEW in self.writer.what:
             return groups
         for outcome in kept:

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import msgspec
 
-from runtriage.model.vocab import Level
+from runtriage.model.vocab import Lang, Level
 
 Budget = Annotated[float, msgspec.Meta(gt=0.0, lt=0.5)]
 Size = Annotated[float, msgspec.Meta(gt=0.0, le=1e6)]
@@ -82,9 +82,23 @@ class CacheSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     max_gb: Size = 2.0
 
 
+class ReportSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How reports are written.
+
+    Attributes
+    ----------
+    lang
+        Language of what people read, in reports, tables and notifications. Ids, verdicts in JSON and tags stay as they
+        are.
+    """
+
+    lang: Lang = Lang.EN
+
+
 class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """All settings."""
 
     analysis: AnalysisSettings = AnalysisSettings()
     sweep: SweepSettings = SweepSettings()
     cache: CacheSettings = CacheSettings()
+    report: ReportSettings = ReportSettings()

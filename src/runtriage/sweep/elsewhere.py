@@ -90,7 +90,7 @@ def do(job: CohortJob) -> list[Outcome]:
 
 def lost(job: CohortJob, why: str) -> list[Outcome]:
     """Return the outcomes of a cohort of which nothing came back."""
-    return [not_read(info, why) for info in job.infos]
+    return [not_read(info, why, job.params.lang) for info in job.infos]
 
 
 @dataclass(frozen=True, slots=True)

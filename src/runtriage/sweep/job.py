@@ -79,7 +79,8 @@ class Judge:
         """Return one outcome a run, in order."""
         histories = [read.history for read in reads if read.history is not None]
         judged = iter(self._judged(histories))
-        return [next(judged) if read.history is not None else not_read(read.info, read.failure) for read in reads]
+        lang = self.params.lang
+        return [next(judged) if read.history is not None else not_read(read.info, read.failure, lang) for read in reads]
 
     def _judged(self, histories: list[RunHistory]) -> list[Outcome]:
         try:
@@ -89,4 +90,4 @@ class Judge:
             if len(histories) > 1:  # find the one at fault; the others are judged without their siblings
                 return [outcome for history in histories for outcome in self._judged([history])]
             why = f"unexpected {type(error).__name__} in the analysis: {error}"
-            return [not_read(history.info, why) for history in histories]
+            return [not_read(history.info, why, self.params.lang) for history in histories]

@@ -10,8 +10,10 @@ from runtriage import __version__
 from runtriage.model.curve import Triage
 from runtriage.model.history import RunInfo
 from runtriage.model.marks import WritePlan
-from runtriage.model.report import BaselineUse, Report, RunSummary, Tool
-from runtriage.model.vocab import BaselineKind, Level, at_least
+from runtriage.model.phrase import phrase
+from runtriage.model.report import BaselineUse, Report, RunSummary, Tool, stated
+from runtriage.model.texts import say, term, text
+from runtriage.model.vocab import BaselineKind, Lang, Level, at_least
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -114,26 +116,30 @@ class Tally:
         """Tell whether any verdict is at or above the threshold."""
         return any(at_least(level, threshold) for level in self.levels)
 
-    def sentence(self) -> str:
+    def sentence(self, lang: Lang = Lang.EN) -> str:
         """Return the counts in one line."""
         order = (Level.BROKEN, Level.SUSPICIOUS, Level.WATCH, Level.HEALTHY, Level.WITHHELD)
-        parts = [f"{self.levels[level]} {level}" for level in order if self.levels[level]]
-        parts += [f"{len(self.failed)} failed"] if self.failed else []
-        runs = f"{self.runs} run{'' if self.runs == 1 else 's'}"
-        text = f"{runs}: {', '.join(parts)}" if parts else runs
-        text = f"{text} ({self.explained} with explained findings)" if self.explained else text
-        return f"{text}; {self.kept} of them unchanged and not read again" if self.kept else text
+        counts = [(term("level", level, lang), self.levels[level]) for level in order]
+        counts.append((text("tally.failed", lang), len(self.failed)))
+        parts = [say(phrase("word.tally", count=count, level=name), lang) for name, count in counts if count]
+        told = say(phrase("tally.run" if self.runs == 1 else "tally.runs", count=self.runs), lang)
+        if parts:
+            told += text("word.colon", lang) + text("word.comma", lang).join(parts)
+        for key, count in (("tally.explained", self.explained), ("tally.kept", self.kept)):
+            told += say(phrase(key, count=count), lang) if count else ""
+        return told
 
 
-def not_read(info: RunInfo, why: str) -> Outcome:
+def not_read(info: RunInfo, why: str, lang: Lang = Lang.EN) -> Outcome:
     """Return the outcome of a run of which nothing can be said because reading or analysing it failed."""
     run = RunSummary(source=info.source, id=info.id, name=info.name or info.id, state=info.state, url=info.url)
     report = Report(
         run=run,
         verdict=Level.WITHHELD,
-        reason=f"The run could not be judged: {why}",
+        reason=say(phrase("withheld.failed", why=why), lang),
         baseline=BaselineUse(kind=BaselineKind.NONE),
         missing=(why,),
         tool=Tool(version=__version__),
+        lang=stated(lang),
     )
     return Outcome(triage=Triage(report=report), failure=why)

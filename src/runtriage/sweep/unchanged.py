@@ -18,8 +18,10 @@ from runtriage.model.baseline import BaselineSet
 from runtriage.model.curve import Triage
 from runtriage.model.history import RunInfo
 from runtriage.model.marks import WritePlan
-from runtriage.model.report import BaselineUse, Report, RunSummary, Tool
-from runtriage.model.vocab import BaselineKind, Level
+from runtriage.model.phrase import phrase
+from runtriage.model.report import BaselineUse, Report, RunSummary, Tool, stated
+from runtriage.model.texts import say, text
+from runtriage.model.vocab import BaselineKind, Lang, Level
 from runtriage.outputs import tags
 from runtriage.pipeline import Params, fingerprint
 from runtriage.sweep.outcome import Outcome
@@ -90,7 +92,7 @@ def basis_of(params: Params, baselines: BaselineSet | None, what: frozenset[str]
     from runtriage.codec_baselines import encode_baselines  # noqa: PLC0415  most sweeps have none
 
     learned = "" if baselines is None else hashlib.sha256(encode_baselines(baselines)).hexdigest()
-    settings = (params.false_alarm_budget, sorted(params.roles.items()), params.ignore_keys)
+    settings = (params.false_alarm_budget, sorted(params.roles.items()), params.ignore_keys, params.lang)
     digest = _digest((__version__, settings, learned, sorted(what), files))
     return Basis(digest=digest, ignore_keys=params.ignore_keys, alone=baselines is not None)
 
@@ -101,7 +103,7 @@ def seal(made_of: str, values: Mapping[str, str]) -> str:
     return f"{made_of}:{_digest(ours)}"
 
 
-def split(groups: _Groups, bases: Mapping[str, str]) -> tuple[list[Outcome], list[list[RunInfo]]]:
+def split(groups: _Groups, bases: Mapping[str, str], lang: Lang = Lang.EN) -> tuple[list[Outcome], list[list[RunInfo]]]:
     """Return the outcomes of runs that need not be read again, and the groups of the others.
 
     Runs that are judged together are kept or read together, since each of them is part of what the others' verdicts
@@ -113,6 +115,8 @@ def split(groups: _Groups, bases: Mapping[str, str]) -> tuple[list[Outcome], lis
         Cohorts.
     bases
         From :meth:`Basis.of_runs`.
+    lang
+        Language of what is told.
     """
     kept: list[Outcome] = []
     rest: list[list[RunInfo]] = []
@@ -122,7 +126,7 @@ def split(groups: _Groups, bases: Mapping[str, str]) -> tuple[list[Outcome], lis
         if shared and not all(same):
             rest.append(list(infos))
             continue
-        kept += [_as_marked(info) for info, unchanged in zip(infos, same, strict=True) if unchanged]
+        kept += [_as_marked(info, lang) for info, unchanged in zip(infos, same, strict=True) if unchanged]
         rest.append([info for info, unchanged in zip(infos, same, strict=True) if not unchanged])
     return kept, [infos for infos in rest if infos]
 
@@ -133,16 +137,18 @@ def _is_sealed(info: RunInfo, bases: Mapping[str, str]) -> bool:
     return made_of is not None and found.get(tags.STATUS) in _LEVELS and found.get(tags.CURSOR) == seal(made_of, found)
 
 
-def _as_marked(info: RunInfo) -> Outcome:
+def _as_marked(info: RunInfo, lang: Lang) -> Outcome:
     """Return the outcome of a run as its marks tell it."""
     run = RunSummary(source=info.source, id=info.id, name=info.name or info.id, state=info.state, url=info.url)
-    kinds = info.tags.get(tags.FINDINGS, "").replace(",", ", ").replace("_", " ")
+    found = filter(None, info.tags.get(tags.FINDINGS, "").split(","))
+    kinds = text("word.comma", lang).join(say(phrase("word.kind", kind_words=kind), lang) for kind in found)
     report = Report(
         run=run,
         verdict=Level(info.tags[tags.STATUS]),
-        reason=info.tags.get(tags.REASON) or kinds or "Unchanged since it was judged.",
+        reason=info.tags.get(tags.REASON) or kinds or text("reason.unchanged", lang),
         baseline=BaselineUse(kind=BaselineKind.NONE),
         tool=Tool(version=__version__),
+        lang=stated(lang),
     )
     return Outcome(triage=Triage(report=report), plan=WritePlan(), kept=True)
 

@@ -30,6 +30,7 @@ _WORDS: Mapping[str, tuple[str, str]] = {
     "word.what": ("{title} in {metric} {span}", "{metric} {span}：{title}"),
     "word.named": ("{meaning} ({metric}{scale})", "{meaning}（{metric}{scale}）"),
     "word.log": (", log", "，对数坐标"),
+    "word.kind": ("{kind_words}", "{kind_words}"),
     "word.part": ("{name} of {layer}", "{name} {layer}"),
 }
 
@@ -146,6 +147,12 @@ _TABLE: Mapping[str, tuple[str, str]] = {
     "table.nothing": ("nothing", "无"),
     "table.finding": ("{kind_words} in {metric} at {start}", "{metric} 第 {start} 步{kind_words}"),
     "table.explained": (" (explained: {why_words})", "（可解释：{why_words}）"),
+    "tally.none": ("no runs: nothing was judged", "没有任何 run，未作判断"),
+    "tally.run": ("{count} run", "{count} 个 run"),
+    "tally.runs": ("{count} runs", "{count} 个 run"),
+    "tally.failed": ("failed", "读取失败"),
+    "tally.explained": (" ({count} with explained findings)", "（{count} 个含可解释的发现）"),
+    "tally.kept": ("; {count} of them unchanged and not read again", "；其中 {count} 个没有变化，未重新读取"),
     "table.more": ("; {count} more", "；另有 {count} 项"),
 }
 

@@ -163,6 +163,8 @@ SEEN: Mapping[str, tuple[str, str]] = {
     "reason.lr": ("jump of the learning rate", "学习率突变"),
     "reason.seam": ("seam of a resume in {role_words}", "续训不连续（{role_words}）"),
     "withheld.no_loss": ("No training loss is logged.", "没有记录训练损失。"),
+    "withheld.failed": ("The run could not be judged: {why}", "无法判断这个 run：{why}"),
+    "reason.unchanged": ("Unchanged since it was judged.", "自上次判断以来没有变化。"),
     "withheld.few": (
         "The loss has {rows} row(s); at least {least} are needed.", "损失只有 {rows} 行记录，至少需要 {least} 行。",
     ),
