@@ -29,7 +29,7 @@ def run(ask: Ask, flags: Mapping[str, Any]) -> int:
     if settings is None:
         return 0
     with perform(ask, settings) as swept:
-        write_files(swept, ask)
+        write_files(swept, ask, settings.report.lang)
         code = tell(swept, ask, settings)
         if swept.journal.is_lasting and (swept.tally.failed or swept.tally.unwritten):
             note("runtriage: the same command with --resume reads what failed, and the runs that it is compared with")

@@ -8,6 +8,7 @@ from runtriage.cli import door
 from runtriage.cli.sweep_ask import Ask, Swept
 from runtriage.model.curve import Triage
 from runtriage.model.report import Report
+from runtriage.model.vocab import Lang
 
 
 def json_lines(reports: Iterable[Report]) -> Iterator[bytes]:
@@ -25,7 +26,7 @@ def write_html(path: str, triages: Sequence[Triage], title: str) -> None:
     door.write_file(path, render_html(triages, redacted(title)).encode())
 
 
-def write_files(swept: Swept, ask: Ask) -> None:
+def write_files(swept: Swept, ask: Ask, lang: Lang) -> None:
     """Write the files that were asked for, from the journal: one run at a time is held."""
     if ask.json is not None:
         door.write_file(ask.json, json_lines(entry.report for entry in swept.entries()))
@@ -38,4 +39,5 @@ def write_files(swept: Swept, ask: Ask) -> None:
     if ask.digest is not None:
         from runtriage.outputs.report.issue import render_issue
 
-        door.write_file(ask.digest, render_issue(entry.report for entry in swept.entries()).encode())
+        digest = render_issue((entry.report for entry in swept.entries()), lang)
+        door.write_file(ask.digest, digest.encode())

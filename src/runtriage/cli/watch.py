@@ -84,7 +84,7 @@ class _Rounds:
         """Sweep once. A round that fails is told, except that the first one tells whether the command makes sense."""
         try:
             with perform(self._asked(), self.settings, shield=self.stop.shield) as swept:
-                write_files(swept, self.ask)
+                write_files(swept, self.ask, self.settings.report.lang)
                 tell(swept, self.ask, self.settings, shows=self._is_news)
                 self.verdicts = {entry.report.run.id: entry.report.verdict for entry in swept.entries()}
         except RuntriageError as error:

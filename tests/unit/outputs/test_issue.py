@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from runtriage.model.report import Report
-from runtriage.model.vocab import Level
+from runtriage.model.vocab import Lang, Level
 from runtriage.outputs.report.issue import ISSUE_LIMIT, render_issue
 from tests.golden.made import report, spike_finding
 
@@ -36,14 +36,22 @@ def test_a_run_says_what_was_seen_what_may_be_the_cause_and_how_to_check() -> No
     assert text.index("<details>") < seen < likely < check < text.index("</details>")
 
 
+def test_a_digest_is_told_in_its_language() -> None:
+    """Chinese words, and beside them the ids that tags and JSON have."""
+    text = render_issue([msgspec.structs.replace(made(), lang=Lang.ZH)], Lang.ZH)
+    assert text.startswith("**runtriage：1 个 run 中有 1 个需要查看**（1 个可疑）。\n")
+    assert "**损失尖峰（loss_spike）**" in text
+
+
 def test_nothing_to_see_is_one_line() -> None:
     """A digest of healthy runs, and one of no runs."""
     assert render_issue([made(Level.HEALTHY)]) == "**runtriage: none of 1 runs needs a look** (1 healthy).\n"
     assert render_issue([]) == "**runtriage: none of 0 runs needs a look**.\n"
 
 
+@pytest.mark.parametrize("lang", Lang)
 @pytest.mark.parametrize("where", ["name", "metric", "evidence", "reason", "url"])
-def test_hostile_words_reach_nobody_and_close_nothing(where: str) -> None:
+def test_hostile_words_reach_nobody_and_close_nothing(where: str, lang: Lang) -> None:
     """Outside of code no mention, reference, link, image or markup of others is left."""
     finding = spike_finding()
     if where in {"metric", "evidence"}:
@@ -53,7 +61,7 @@ def test_hostile_words_reach_nobody_and_close_nothing(where: str) -> None:
         whole = msgspec.structs.replace(whole, reason=HOSTILE)
     if where == "url":
         whole = msgspec.structs.replace(whole, run=msgspec.structs.replace(whole.run, url="http://x/) @team #1"))
-    text = render_issue([whole])
+    text = render_issue([msgspec.structs.replace(whole, lang=lang)], lang)
     outside = re.sub(r"(`+) ?.*?\1|<code>.*?</code>", "", text)
     assert (outside.count("<details>"), outside.count("</details>"), outside.count("</summary>")) == (1, 1, 1)
     assert not re.search(r"@\w|(?<!\\)<img|#\d|GH-\d|://evil|(?<!\\)\[a|(?<!\\)\||www\.e", outside)

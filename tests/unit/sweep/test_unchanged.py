@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from runtriage.model.history import RunInfo
-from runtriage.model.vocab import Level, RunState
+from runtriage.model.vocab import Lang, Level, RunState
 from runtriage.outputs import tags
 from runtriage.outputs.plan import TAGS
 from runtriage.pipeline import Params, learn
@@ -49,6 +49,20 @@ def test_nothing_changed() -> None:
     assert [(o.report.run.id, o.report.verdict, o.kept) for o in outcomes] == [
         ("a", Level.WATCH, True), ("b", Level.WATCH, True),
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize(("lang", "words"), [(Lang.EN, "loss spike"), (Lang.ZH, "损失尖峰")])
+def test_what_is_kept_is_told_in_the_language_that_was_asked_for(lang: Lang, words: str) -> None:
+    """Marks hold ids, so a run that is not read again is spoken of in any language."""
+    infos = marked([info("a")])
+    outcomes, _ = split([infos], BASIS.of_runs([infos]), lang)
+    assert [(o.report.reason, o.report.language) for o in outcomes] == [(words, lang)]
+
+
+def test_another_language_is_written_anew() -> None:
+    """Notes and panels are in a language, so a sweep in another one reads the runs again."""
+    digests = {basis_of(Params(lang=lang), None, WHAT, files=True).digest for lang in Lang}
+    assert len(digests) == len(Lang)
 
 
 def test_first_time() -> None:

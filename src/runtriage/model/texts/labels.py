@@ -120,6 +120,25 @@ _PAGE: Mapping[str, tuple[str, str]] = {
     "page.missing": ("Not known: {sentence}", "缺少的信息：{sentence}"),
 }
 
+_ISSUE: Mapping[str, tuple[str, str]] = {
+    "issue.none": ("none of {runs} runs needs a look", "{runs} 个 run 都无需查看"),
+    "issue.one": ("{count} of {runs} runs needs a look", "{runs} 个 run 中有 {count} 个需要查看"),
+    "issue.many": ("{count} of {runs} runs need a look", "{runs} 个 run 中有 {count} 个需要查看"),
+    "issue.plain": ("**runtriage: {told}**.", "**runtriage：{told}**。"),
+    "issue.tallied": ("**runtriage: {told}** ({tally}).", "**runtriage：{told}**（{tally}）。"),
+    "issue.left_one": (
+        "… {count} more run that needs a look left out here: a digest has an end. `runtriage sweep` lists all of them.",
+        "…… 另有 {count} 个需要查看的 run 因篇幅未列出，`runtriage sweep` 会全部列出。",
+    ),
+    "issue.left_many": (
+        "… {count} more runs that need a look left out here: a digest has an end. `runtriage sweep` lists all of them.",
+        "…… 另有 {count} 个需要查看的 run 因篇幅未列出，`runtriage sweep` 会全部列出。",
+    ),
+    "issue.brief": ("{title} {span}", "{span}：{title}"),
+    "issue.open": ("Open the run", "打开 run"),
+    "issue.likely": ("Likely: ", "可能："),
+}
+
 _PICTURE: Mapping[str, tuple[str, str]] = {
     "picture.zoom": ("zoom: steps {low} to {high}", "局部放大：第 {low} 步至第 {high} 步"),
     "picture.step": ("step", "步数"),
@@ -156,5 +175,5 @@ _TABLE: Mapping[str, tuple[str, str]] = {
     "table.more": ("; {count} more", "；另有 {count} 项"),
 }
 
-LABELS: Mapping[str, tuple[str, str]] = {**_WORDS, **_TEXT, **_NOTE, **_PAGE, **_PICTURE, **_TABLE}
+LABELS: Mapping[str, tuple[str, str]] = {**_WORDS, **_TEXT, **_NOTE, **_PAGE, **_ISSUE, **_PICTURE, **_TABLE}
 """Key to English and Chinese."""

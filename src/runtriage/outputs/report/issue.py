@@ -13,8 +13,9 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
-from runtriage.model.report import Report
-from runtriage.model.vocab import Level
+from runtriage.model.report import Finding, Report
+from runtriage.model.texts import text
+from runtriage.model.vocab import Lang, Level
 from runtriage.outputs.report import words
 from runtriage.outputs.report.markdown import CAUSES_SHOWN, FINDINGS_SHOWN, code, escape, is_safe_url
 
@@ -27,21 +28,20 @@ _REFERENCE = re.compile(r"(?i)(#|\bGH-)(?=\d)")
 _JOINT = "\u200b"
 
 
-def render_issue(reports: Iterable[Report]) -> str:
+def render_issue(reports: Iterable[Report], lang: Lang = Lang.EN) -> str:
     """Return the digest of some runs.
 
     Parameters
     ----------
     reports
         Of all runs of a sweep, in any order; taken one at a time, and few are held.
+    lang
+        Language of what is put around them.
     """
     levels: Counter[Level] = Counter()
     worst = heapq.nsmallest(MOST_RUNS, _flagged(reports, levels), key=_trouble)
     flagged = sum(levels.values()) - levels[Level.HEALTHY] - levels[Level.WITHHELD]
-    total = sum(levels.values())
-    count = f"{flagged} of {total} runs" if flagged else f"none of {total} runs"
-    tally = ", ".join(f"{levels[level]} {level}" for level in words.TROUBLE if levels[level])
-    head = f"**runtriage: {count} need{'s' if flagged <= 1 else ''} a look**" + (f" ({tally})." if tally else ".")
+    head = _head(flagged, levels, lang)
     parts = [head]
     room = ISSUE_LIMIT - len(head.encode()) - 200
     for report in worst:
@@ -52,9 +52,20 @@ def render_issue(reports: Iterable[Report]) -> str:
         parts.append(part)
     left_out = flagged - (len(parts) - 1)
     if left_out:
-        runs = f"{left_out} more run{'' if left_out == 1 else 's'} that need{'s' if left_out == 1 else ''} a look"
-        parts.append(f"… {runs} left out here: a digest has an end. `runtriage sweep` lists all of them.")
+        parts.append(words.label("issue.left_one" if left_out == 1 else "issue.left_many", lang, count=left_out))
     return "\n\n".join(parts) + "\n"
+
+
+def _head(flagged: int, levels: Counter[Level], lang: Lang) -> str:
+    runs = sum(levels.values())
+    if flagged:
+        key = "issue.one" if flagged == 1 else "issue.many"
+        told = words.label(key, lang, count=flagged, runs=runs)
+    else:
+        told = words.label("issue.none", lang, runs=runs)
+    if not runs:
+        return words.label("issue.plain", lang, told=told)
+    return words.label("issue.tallied", lang, told=told, tally=words.tally(list(levels.elements()), lang))
 
 
 def _flagged(reports: Iterable[Report], levels: Counter[Level]) -> Iterator[Report]:
@@ -71,28 +82,45 @@ def _trouble(report: Report) -> tuple[int, float, str, str]:
 
 
 def _run(report: Report) -> str:
-    found = words.telling(report)
+    found, lang = words.telling(report), report.language
     name = html.escape(words.one_line(report.run.name or report.run.id)).replace("@", f"@{_JOINT}")
-    what = f"{words.title(found[0].kind)} {words.span(found[0])}" if found else ""
-    lines = [f"<details><summary>{report.verdict}: <code>{name}</code>{f': {what}' if what else ''}</summary>", ""]
+    told = f"{words.verdict(report.verdict, lang)}{text('word.colon', lang)}<code>{name}</code>"
+    if found:
+        brief = words.label(
+            "issue.brief", lang, title=words.title(found[0].kind, lang), span=words.span(found[0], lang)
+        )
+        told += f"{text('word.colon', lang)}{brief}"
+    lines = [f"<details><summary>{told}</summary>", ""]
     if report.run.url is not None and is_safe_url(report.run.url):
-        lines += [f"[Open the run]({report.run.url})", ""]
+        lines += [f"[{text('issue.open', lang)}]({report.run.url})", ""]
     lines += [_calm(report.reason), ""]
     for finding in found[:FINDINGS_SHOWN]:
-        lines += [f"**{words.title(finding.kind)}** in {code(finding.metric)} {words.span(finding)}", ""]
-        if finding.evidence:
-            lines += [f"Seen: {'; '.join(map(_calm, finding.evidence[:4]))}", ""]
-        for number, cause in enumerate(finding.causes[:CAUSES_SHOWN], 1):
-            because = f": {'; '.join(map(_calm, cause.because))}" if cause.because else ""
-            lines.append(f"{number}. Likely: **{words.cause_name(cause.id)}** ({words.share(cause.weight)}){because}")
-            lines += [f"   - Check: {_calm(text)}" for text in cause.verify]
-        lines += [""] if finding.causes else []
+        lines += _finding(finding, lang)
     if len(found) > FINDINGS_SHOWN:
         more = len(found) - FINDINGS_SHOWN
-        lines += [f"… {more} more finding{'' if more == 1 else 's'}", ""]
-    return "\n".join([*lines, f"Compared with {words.compared(report.baseline)}.", "", "</details>"])
+        lines += [words.label("word.finding" if more == 1 else "word.findings", lang, count=more), ""]
+    compared = words.label("note.compared", lang, compared=words.compared(report.baseline, lang))
+    return "\n".join([*lines, compared, "", "</details>"])
 
 
-def _calm(text: str) -> str:
+def _finding(finding: Finding, lang: Lang) -> list[str]:
+    what = words.label(
+        "word.what", lang, title=f"**{words.named(finding.kind, lang)}**", metric=code(finding.metric),
+        span=words.span(finding, lang),
+    )
+    lines = [what, ""]
+    if finding.evidence:
+        seen = words.joined(map(_calm, finding.evidence[:4]), lang)
+        lines += [words.label("note.seen", lang, sentences=seen), ""]
+    for number, cause in enumerate(finding.causes[:CAUSES_SHOWN], 1):
+        because = text("word.colon", lang) + words.joined(map(_calm, cause.because), lang) if cause.because else ""
+        name, share = words.cause_name(cause.id, lang), words.share(cause.weight)
+        likely = words.label("note.cause", lang, cause=name, share=share, because=because)
+        lines.append(f"{number}. {text('issue.likely', lang)}{likely}")
+        lines += [f"   - {words.label('note.check', lang, sentence=_calm(sentence))}" for sentence in cause.verify]
+    return [*lines, ""] if finding.causes else lines
+
+
+def _calm(sentence: str) -> str:
     """Return a sentence that Markdown shows as it is and in which GitHub finds no reference."""
-    return _REFERENCE.sub(lambda found: f"{found[0]}{_JOINT}", escape(text))
+    return _REFERENCE.sub(lambda found: f"{found[0]}{_JOINT}", escape(sentence))
