@@ -83,6 +83,7 @@ def test_each_value_says_where_it_came_from(tmp_path: Path) -> None:
         "sweep.notify": "default",
         "cache.address": "default",
         "cache.max_gb": "default",
+        "report.lang": "default",
     }
 
 
