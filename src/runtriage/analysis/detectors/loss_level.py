@@ -21,6 +21,7 @@ _LONG_BEFORE = 0.03
 _SCOPE_JUMP = 0.62
 _FACTOR_SPREAD = 0.25
 _SMALL = 0.3
+_PASSING = 0.12
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -165,7 +166,9 @@ def _upward(view: RunView, change: _Change, hot: tuple[int, int], last: int) -> 
             kind, rank, start = FindingKind.DIVERGENCE, 9, raised
     else:
         kind, rank, start = _by_shape(view, change, last)
-    if returned:
+    if _passes(view, hot, last):
+        outcome, kind, rank, returned, start = Outcome.RECOVERED, FindingKind.LOSS_SPIKE, 31, True, _edge(view, hot)
+    elif returned:
         outcome = Outcome.RECOVERED
         if kind in {FindingKind.STEP_UP, FindingKind.LOSS_SPIKE}:
             kind, rank = FindingKind.LOSS_SPIKE, 30
@@ -186,6 +189,20 @@ def _upward(view: RunView, change: _Change, hot: tuple[int, int], last: int) -> 
             "is_step": float(change.is_step),
         },
     )
+
+
+def _passes(view: RunView, hot: tuple[int, int], last: int) -> bool:
+    """Tell whether the loss left the cohort for a short while and was back for at least as long."""
+    width, after = hot[1] - hot[0], last - hot[1]
+    back = middle(view.z[Role.LOSS], hot[1] + width, last)
+    return hot[0] > 3 and width <= _PASSING * view.axis.bins and after >= 2 * width and back < 0.0
+
+
+def _edge(view: RunView, hot: tuple[int, int]) -> int:
+    """Return the step at which a short departure begins."""
+    step, rows = rows_against_centre(view, Role.LOSS)
+    lo, hi = np.searchsorted(step, [view.axis.edges[hot[0] - 3], view.axis.edges[hot[0] + 2]])
+    return int(step[locate(rows, int(lo), int(hi)).index])
 
 
 def _by_shape(view: RunView, change: _Change, last: int) -> tuple[FindingKind, int, int]:
