@@ -17,7 +17,8 @@ from runtriage.analysis.form import DRIFT_RANK, LAST_RESORT, Form
 from runtriage.model.phrase import phrase
 from runtriage.model.vocab import Explanation, FindingKind, Outcome
 
-_TOGETHER = 0.03
+_TOGETHER = 0.045
+_SLOW = 0.2
 _TOGETHER_STEPS = 15.0
 _TOLD = 4
 _EDGE = 1.6
@@ -65,7 +66,7 @@ def _roots(forms: list[Form], span: float) -> list[Form]:
         forms = [f for f in forms if f.rank < DRIFT_RANK or f.outcome == Outcome.RECOVERED]
     together = max(_TOGETHER_STEPS, _TOGETHER * span)
     first = min(f.detected for f in forms)
-    near = [f for f in forms if f.detected - first <= together]
+    near = [f for f in forms if f.detected - first <= together or _came_slowly(f, first, span)]
     root = min(near, key=lambda f: (f.rank, f.detected))
     if root.outcome == Outcome.RECOVERED:
         # a level that had long begun to move is not what a passing spike left behind
@@ -77,6 +78,11 @@ def _roots(forms: list[Form], span: float) -> list[Form]:
         rest = [f for f in others if f.detected > root.detected + 2 * together and f.outcome != Outcome.RECOVERED]
         out += [f for f in _roots(rest, span) if f.kind != FindingKind.PLATEAU]
     return out
+
+
+def _came_slowly(form: Form, first: float, span: float) -> bool:
+    """Tell whether a rise had begun before the first form was certain: a ramp is certain late by its nature."""
+    return form.kind == FindingKind.DIVERGENCE and form.start <= first and form.detected - first <= _SLOW * span
 
 
 def _with_consequences(root: Form, others: list[Form]) -> Form:

@@ -219,3 +219,38 @@ def test_sharp_edge_of_a_step_is_no_spike(seed: int) -> None:
     finding = the(first(runs), FindingKind.STEP_UP)
     assert near(finding, AT)
     assert FindingKind.LOSS_SPIKE not in {f.kind for f in first(runs).findings}
+
+
+def bump(n: int, height: float, tau: float) -> np.ndarray:
+    """Return a factor that rises over ten rows at AT and falls back with time constant ``tau``."""
+    x = np.arange(n - AT, dtype=float)
+    return np.concatenate([np.ones(AT), 1 + height * np.minimum(1.0, (x + 1) / 10) * np.exp(-x / tau)])
+
+
+LEVELS = (-0.05, 0.05, -0.05, 0.03, -0.03, 0.0)
+
+
+def spread(seed: int) -> list[Curves]:
+    """Return siblings whose losses differ by up to a tenth, the first among the lowest."""
+    runs = cohort(seed=seed)
+    for run, level in zip(runs, LEVELS, strict=True):
+        run["loss"] *= np.exp(level)
+    return runs
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3, 4])
+def test_short_departure_that_was_made_good_is_a_spike(seed: int) -> None:
+    """A loss that leaves its siblings for a twentieth of the run is no step, whatever its level before and after."""
+    runs = spread(seed)
+    runs[0]["loss"] *= bump(runs[0]["loss"].size, 0.5, 40.0)
+    finding = the(first(runs), FindingKind.LOSS_SPIKE)
+    assert finding.outcome == Outcome.RECOVERED
+    assert near(finding, AT, 5)
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3, 4])
+def test_departure_that_stays_is_no_spike(seed: int) -> None:
+    """The same rise without the way back."""
+    runs = spread(seed)
+    runs[0]["loss"] *= bump(runs[0]["loss"].size, 0.25, 1e6)
+    assert FindingKind.LOSS_SPIKE not in {f.kind for f in first(runs).findings}

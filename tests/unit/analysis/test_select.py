@@ -46,3 +46,23 @@ def test_the_edge_of_a_step_is_no_spike() -> None:
 def test_a_spike_beside_a_rise_stays(first: Form, second: Form) -> None:
     """It is told where it is more than an edge."""
     assert FindingKind.LOSS_SPIKE in {form.kind for form in select([first, second], 4000.0)}
+
+
+def slow(start: int) -> Form:
+    """Return a loss that rises from a step on, certain at step 1,700."""
+    return Form(
+        kind=FindingKind.DIVERGENCE, role=Role.LOSS, start=start, detected=1700, peak=4000, z=5.0, p=1e-4, rank=9,
+        outcome=Outcome.ONGOING,
+    )
+
+
+CLIPPED = Form(
+    kind=FindingKind.CLIP_SATURATION, role=Role.CLIP_RATE, start=1500, detected=1500, peak=1500, z=5.0, p=1e-4, rank=13,
+    outcome=Outcome.ONGOING,
+)
+
+
+@pytest.mark.parametrize(("start", "kind"), [(1400, "divergence"), (1600, "clip_saturation")])
+def test_a_slow_rise_is_the_root_of_what_began_after_it(start: int, kind: str) -> None:
+    """It is certain later than what it brings about; what began before it is its own root."""
+    assert select([slow(start), CLIPPED], 4000.0)[0].kind == kind

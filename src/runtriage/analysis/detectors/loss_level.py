@@ -167,7 +167,7 @@ def _upward(view: RunView, change: _Change, hot: tuple[int, int], last: int) -> 
     else:
         kind, rank, start = _by_shape(view, change, last)
     if _passes(view, hot, last):
-        outcome, kind, rank, returned, start = Outcome.RECOVERED, FindingKind.LOSS_SPIKE, 31, True, _edge(view, hot)
+        outcome, kind, rank, returned, start = Outcome.RECOVERED, FindingKind.LOSS_SPIKE, 31, True, change.step
     elif returned:
         outcome = Outcome.RECOVERED
         if kind in {FindingKind.STEP_UP, FindingKind.LOSS_SPIKE}:
@@ -196,13 +196,6 @@ def _passes(view: RunView, hot: tuple[int, int], last: int) -> bool:
     width, after = hot[1] - hot[0], last - hot[1]
     back = middle(view.z[Role.LOSS], hot[1] + width, last)
     return hot[0] > 3 and width <= _PASSING * view.axis.bins and after >= 2 * width and back < 0.0
-
-
-def _edge(view: RunView, hot: tuple[int, int]) -> int:
-    """Return the step at which a short departure begins."""
-    step, rows = rows_against_centre(view, Role.LOSS)
-    lo, hi = np.searchsorted(step, [view.axis.edges[hot[0] - 3], view.axis.edges[hot[0] + 2]])
-    return int(step[locate(rows, int(lo), int(hi)).index])
 
 
 def _by_shape(view: RunView, change: _Change, last: int) -> tuple[FindingKind, int, int]:
