@@ -89,7 +89,7 @@ def triage_cohort(
         size = len(places) if baselines is not None else MAX_COHORT
         for at in range(0, len(places), max(1, size)):
             part = places[at : at + size]
-            group = [prepare(histories[i], params.roles) for i in part]
+            group = [prepare(histories[i], params.roles, params.lang) for i in part]
             judged = _judge(group, baseline, known, params, alone=baselines is not None and baseline is None)
             for i, triage in zip(part, judged, strict=True):
                 out[i] = triage

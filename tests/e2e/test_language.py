@@ -48,7 +48,7 @@ def test_a_check_is_told_in_chinese(cli: Cli, mixed: str) -> None:
     """No English sentence is left: every line with a lower-case English word is a name, a plot or a metric."""
     said = cli("check", f"{mixed}/bad", "--lang", "zh").stdout
     assert all(word in said for word in ("发散", "依据", "验证", "比较对象"))
-    assert not re.search(r"\b(the|of|from|step|with|check|because|seen|compared)\b", said)
+    assert not re.search(r"\b(the|of|from|step|with|check|because|seen|compared|logged)\b", said)
 
 
 def test_json_has_the_same_keys_ids_and_numbers(cli: Cli, mixed: str) -> None:
@@ -59,7 +59,7 @@ def test_json_has_the_same_keys_ids_and_numbers(cli: Cli, mixed: str) -> None:
     )
     assert _shape(english) == _shape(chinese)
     assert ({line.get("lang") for line in english}, {line.get("lang") for line in chinese}) == ({None}, {"zh"})
-    assert all(HAN.search(line["reason"]) for line in chinese)
+    assert all(HAN.search(said) for line in chinese for said in (line["reason"], *line["missing"]))
 
 
 def test_page_and_digest_are_in_the_language(cli: Cli, mixed: str, tmp_path: Path) -> None:

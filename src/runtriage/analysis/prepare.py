@@ -13,17 +13,17 @@ from numpy.typing import NDArray
 
 from runtriage.analysis.roles import is_squared, role_of
 from runtriage.model.history import RunHistory, Track
+from runtriage.model.phrase import phrase
 from runtriage.model.series import PreparedRun, Series
-from runtriage.model.vocab import Role
+from runtriage.model.texts import say, text
+from runtriage.model.vocab import Lang, Role
 
-_WANTED = (
-    (Role.LOSS, "the training loss is not logged: nothing can be judged without it"),
-    (Role.GRAD_NORM, "the grad norm before clipping is not logged: explosions show only once the loss moves"),
-    (Role.LR, "the learning rate is not logged: schedule faults and planned drops cannot be told apart"),
-)
+_WANTED = ((Role.LOSS, "wanted.loss"), (Role.GRAD_NORM, "wanted.grad_norm"), (Role.LR, "wanted.lr"))
 
 
-def prepare(history: RunHistory, overrides: Mapping[str, str] | None = None) -> PreparedRun:
+def prepare(
+    history: RunHistory, overrides: Mapping[str, str] | None = None, lang: Lang = Lang.EN
+) -> PreparedRun:
     """Clean the metrics of a run and give them their roles.
 
     Parameters
@@ -32,6 +32,8 @@ def prepare(history: RunHistory, overrides: Mapping[str, str] | None = None) -> 
         As read.
     overrides
         Metric names to roles, from the settings.
+    lang
+        Language of the notes that are added; those of the history stay as its source wrote them.
 
     Returns
     -------
@@ -56,8 +58,8 @@ def prepare(history: RunHistory, overrides: Mapping[str, str] | None = None) -> 
             others.append(series)
     _unmask(by_role)
     if axis is not None:
-        notes.append(f"the step axis is read from {axis[2]!r}, not from the tracker's row counter")
-    notes += [text for role, text in _WANTED if role not in by_role]
+        notes.append(say(phrase("axis.true", name=repr(axis[2])), lang))
+    notes += [text(key, lang) for role, key in _WANTED if role not in by_role]
     return PreparedRun(info=history.info, by_role=by_role, others=tuple(others), notes=tuple(notes))
 
 

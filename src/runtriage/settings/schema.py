@@ -88,8 +88,8 @@ class ReportSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     Attributes
     ----------
     lang
-        Language of what people read, in reports, tables and notifications. Ids, verdicts in JSON and tags stay as they
-        are.
+        Language of what people read: terminal, page, Markdown, panels and notes. Ids, tags and the keys of JSON stay as
+        they are; errors, and the frame of what alert rules tell, are English.
     """
 
     lang: Lang = Lang.EN

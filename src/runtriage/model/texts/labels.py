@@ -40,7 +40,7 @@ _TEXT: Mapping[str, tuple[str, str]] = {
     ),
     "text.mark": ("{number} {title}, step {step}", "{number} {title}，第 {step} 步"),
     "text.step": ("step {step}", "第 {step} 步"),
-    "text.where": ("in {metric} {span}{outcome}, {size}", "{metric}，{span}{outcome}，{size}"),
+    "text.where": (" in {metric} {span}{outcome}, {size}", "：{metric}，{span}{outcome}，{size}"),
     "text.seen": ("seen", "现象"),
     "text.because": ("because", "依据"),
     "text.check": ("check", "验证"),

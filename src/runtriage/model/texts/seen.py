@@ -168,6 +168,21 @@ SEEN: Mapping[str, tuple[str, str]] = {
     "withheld.few": (
         "The loss has {rows} row(s); at least {least} are needed.", "损失只有 {rows} 行记录，至少需要 {least} 行。",
     ),
+    "axis.true": (
+        "the step axis is read from {name}, not from the tracker's row counter",
+        "step 轴取自 {name}，而不是实验平台的行计数",
+    ),
+    "wanted.loss": (
+        "the training loss is not logged: nothing can be judged without it", "没有记录训练损失，因此无从判断",
+    ),
+    "wanted.grad_norm": (
+        "the grad norm before clipping is not logged: explosions show only once the loss moves",
+        "没有记录裁剪前的梯度范数：梯度爆炸要等到损失变化时才会显现",
+    ),
+    "wanted.lr": (
+        "the learning rate is not logged: schedule faults and planned drops cannot be told apart",
+        "没有记录学习率：无法区分学习率曲线出错与计划内的衰减",
+    ),
     "formed.learned": ("learned baseline of equal config", "由相同配置的 run 学得的基线"),
     "formed.siblings": ("other runs of equal config in this source", "同一来源中相同配置的其他 run"),
 }

@@ -36,7 +36,7 @@ tbody tr:hover{background:var(--soft)}td.name{font-weight:600;overflow-wrap:anyw
 td.what{min-width:190px}td.check{color:var(--muted);font-size:13px;min-width:220px}
 td .spark{display:block;max-width:none}
 .pill{display:inline-block;border-radius:99px;padding:1px 10px;font-size:12px;font-weight:650;color:var(--card);
-background:var(--info)}
+background:var(--info);white-space:nowrap}
 .pill.broken{background:var(--bad)}.pill.suspicious{background:var(--warn)}.pill.watch{background:var(--watch)}
 .pill.healthy{background:var(--good)}
 h2{font-size:16px;margin:34px 0 12px;color:var(--muted);font-weight:600}

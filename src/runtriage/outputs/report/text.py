@@ -173,7 +173,7 @@ def _finding(finding: Finding, number: int, width: int, ink: Ink, lang: Lang) ->
         outcome=words.outcome(finding, lang), size=words.size(finding.z, lang),
     )
     head = f"{number}. {words.named(finding.kind, lang)}"
-    lines = [f"{ink(head, '1;' + _SEVERITY_STYLES[finding.severity])} {where}"]
+    lines = [f"{ink(head, '1;' + _SEVERITY_STYLES[finding.severity])}{where}"]
     seen = _padded(text("text.seen", lang), 9)
     for sentence in finding.evidence:
         lines += _wrapped(words.one_line(sentence, words.SENTENCE_LIMIT), width, f"{_INDENT}{seen}")
