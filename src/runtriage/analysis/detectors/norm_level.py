@@ -10,6 +10,7 @@ from runtriage.analysis.context import attention_rise, lr_ratio
 from runtriage.analysis.form import DRIFT_RANK, Form, RunView, rows_against_centre
 from runtriage.analysis.locate import episode, locate, middle, ramp_start
 from runtriage.analysis.order_stats import moving_mean, runs_true
+from runtriage.analysis.shapes import best_shape
 from runtriage.model.phrase import phrase
 from runtriage.model.vocab import FindingKind, Outcome, Role
 
@@ -17,6 +18,7 @@ _PERSIST = 3
 _VANISHED = -1.2
 _EXPLODED = 1.25
 _LOSS_CALM = 0.05
+_SECOND = 2.0
 
 
 def detect(view: RunView) -> list[Form]:
@@ -27,6 +29,7 @@ def detect(view: RunView) -> list[Form]:
     if Role.GRAD_NORM in view.z:
         gone = _vanishing(view)
         moved = _moved(view, Role.GRAD_NORM)
+        moved = moved and (_stalled(view, moved) or moved)
         found += [f for f in (gone, moved) if f is not None and not (f is moved and gone is not None)]
     for role in (Role.UPDATE_RATIO, Role.PARAM_NORM):
         if role in view.z and (form := _moved(view, role)) is not None:
@@ -44,6 +47,26 @@ def _slow_start(view: RunView, form: Form) -> Form | None:
     lag = middle(r, view.axis.bins // 2, view.axis.bins)
     return dataclasses.replace(
         form, kind=FindingKind.PLATEAU, role=Role.LOSS, rank=16,
+        evidence=(*form.evidence, phrase("norm.lag", factor=np.exp(lag))),
+        measures={**form.measures, "lr_ratio": lr_ratio(view), "final": lag},
+    )
+
+
+def _stalled(view: RunView, form: Form) -> Form | None:
+    """Join a norm that drifts down with a loss that stands still beside it: one plateau seen twice.
+
+    The norm has raised the alarm, within the budget; the loss only says what it is, so one healthy run in forty decides.
+    """
+    z, r = view.z.get(Role.LOSS), view.r.get(Role.LOSS)
+    if z is None or r is None or form.z > 0 or form.kind != FindingKind.BASELINE_DRIFT:
+        return None
+    last = int(np.flatnonzero(np.isfinite(z))[-1]) + 1 if np.isfinite(z).any() else 0
+    shape = best_shape(r[:last], view.sd[Role.LOSS][:last], view.centre[Role.LOSS][:last], view.axis.mid[:last])
+    if shape is None or shape.name != "stall" or middle(z, (shape.bin + last) // 2, last) < _SECOND:
+        return None
+    lag = middle(r, (shape.bin + last) // 2, last)
+    return dataclasses.replace(
+        form, kind=FindingKind.PLATEAU, role=Role.LOSS, start=int(view.axis.edges[shape.bin]),
         evidence=(*form.evidence, phrase("norm.lag", factor=np.exp(lag))),
         measures={**form.measures, "lr_ratio": lr_ratio(view), "final": lag},
     )
