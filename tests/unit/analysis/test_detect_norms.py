@@ -221,3 +221,22 @@ def test_hole_in_an_even_log_is_told() -> None:
 def test_uneven_log_has_no_hole() -> None:
     """A log that grows sparser by design has no cadence and so no gap."""
     assert _thin(lambda t: np.isin(t, np.unique(np.geomspace(1, 999, 120).astype(int)))) == Level.HEALTHY
+
+
+def halved_norm(seed: int, *, stalls: bool) -> list[Curves]:
+    """Return siblings of which the first has half the norm from row 400 on; its loss stands still or not."""
+    runs = cohort(5, seed=seed)
+    if stalls:
+        rows = steps(runs[0]["loss"].size)
+        learnt = 2.0 + 4.0 * (1.0 + rows / (0.02 * rows.size)) ** -0.8
+        runs[0]["loss"][400:] *= learnt[400] / learnt[400:]
+    runs[0]["grad_norm"][400:] *= 0.5
+    return runs
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+@pytest.mark.parametrize("kind", [FindingKind.PLATEAU, FindingKind.SCOPE_CHANGE])
+def test_halved_norm_is_named_by_the_loss_beside_it(seed: int, kind: FindingKind) -> None:
+    """The norm raises the alarm; whether the loss still falls, in itself no alarm, says what it is."""
+    runs = halved_norm(seed, stalls=kind == FindingKind.PLATEAU)
+    assert near(the(first(runs), kind), 400, 35)

@@ -55,7 +55,7 @@ def _slow_start(view: RunView, form: Form) -> Form | None:
 def _stalled(view: RunView, form: Form) -> Form | None:
     """Join a norm that drifts down with a loss that stands still beside it: one plateau seen twice.
 
-    The norm has raised the alarm, within the budget; the loss only says what it is, so one healthy run in forty decides.
+    The norm has raised the alarm; the loss only says what it is: a level that one healthy run in forty has decides.
     """
     z, r = view.z.get(Role.LOSS), view.r.get(Role.LOSS)
     if z is None or r is None or form.z > 0 or form.kind != FindingKind.BASELINE_DRIFT:
