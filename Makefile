@@ -21,6 +21,7 @@ setup: $(STAMP)  ## Make .venv with exactly the packages of requirements/dev.txt
 $(STAMP): requirements/dev.txt pyproject.toml
 	@command -v $(PYTHON) >/dev/null || { echo "needs $(PYTHON) (or: make PYTHON=path/to/python3.11)" >&2; exit 2; }
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	@echo "installing $$(grep -c '==' requirements/dev.txt) packages into .venv: some minutes, once"
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/dev.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	@touch $@

@@ -124,6 +124,18 @@ def test_unchanged_runs_are_not_read_again(cli: Cli, project: Project) -> None:
     assert second == f"{first.partition(' (')[0]}; 5 of them unchanged and not read again"
 
 
+def test_another_language_changes_what_people_read_only(cli: Cli, project: Project) -> None:
+    """The note is written anew in Chinese; of the tags only two digests change."""
+    cli("sweep", project.address, "--write", "all")
+    before = project.tags("bad")
+    said = last(cli("sweep", project.address, "--write", "all", "--lang", "zh"))
+    after = project.tags("bad")
+    changed = {key for key in project.own("bad") if before.get(key) != after[key]}
+    assert said == "标记：已更改 5 个 run，0 个无需更改；实验标记已更改"
+    assert changed == {"runtriage.cursor", "runtriage.kept.files"}, "digests of what was read and written"
+    assert ("runtriage：" in before[NOTE], "runtriage：" in after[NOTE]) == (False, True)
+
+
 def test_a_run_that_turns_healthy_loses_its_warning(cli: Cli, project: Project) -> None:
     """Once the curve is that of its siblings, findings, panel and note block go; the verdict says healthy."""
     project.server.set_tag(project.runs["bad"], NOTE, "Mine.")

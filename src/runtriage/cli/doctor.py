@@ -89,6 +89,8 @@ def _tell_cohorts(cohorts: Mapping[str, Sequence[RunInfo]]) -> None:
     stated = sum(any(key.startswith(CONTRACT) for key in (*info.tags, *info.config)) for info in everyone)
     if everyone:
         _line("contract", f"{CONTRACT} is stated on {stated} of {len(everyone)} runs")
+        if not stated:
+            _line("", "(optional: a config key that says how metrics are taken; runs that differ are not compared)")
 
 
 def _tell_metrics(read: Sequence[RunHistory], roles: Mapping[str, str]) -> None:

@@ -20,7 +20,11 @@ rules_app = typer.Typer(
 )
 
 
-@rules_app.command("derive", epilog="Example: runtriage rules derive files:runs/good -o rules.yaml")
+@rules_app.command(
+    "derive",
+    short_help="Learn rules from the healthy runs of a source.",
+    epilog="Example: runtriage rules derive files:runs/good -o rules.yaml",
+)
 def rules_derive(
     source: SourceArg,
     output: Annotated[str, typer.Option("-o", "--output", metavar="FILE", help="Where the rules go, - for stdout.")],
@@ -37,7 +41,11 @@ def rules_derive(
     raise typer.Exit(run_derive(source, output, budget=budget, trusted=all_healthy, flags={}))
 
 
-@rules_app.command("test", epilog="Example: runtriage rules test rules.yaml files:runs/new --svg firings.svg")
+@rules_app.command(
+    "test",
+    short_help="Replay rules over runs: when would each have fired?",
+    epilog="Example: runtriage rules test rules.yaml files:runs/new --svg firings.svg",
+)
 def rules_test(
     rules: RulesArg,
     source: SourceArg,
@@ -103,7 +111,11 @@ def rules_plan(
     raise typer.Exit(run_plan(rules, _given(output, "-o DIR", to), _target(to, exporter, datasource)))
 
 
-@rules_app.command("apply", epilog="Example: runtriage rules apply rules.yaml wandb://t/p --to wandb --integration ci")
+@rules_app.command(
+    "apply",
+    short_help="Compile rules for Prometheus, Grafana or W&B.",
+    epilog="Example: runtriage rules apply rules.yaml wandb://t/p --to wandb --integration ci",
+)
 def rules_apply(
     rules: RulesArg, source: PlaceArg = None, *, to: ToOpt, output: FolderOpt = None,
     exporter: ExporterOpt = "127.0.0.1:9187", datasource: DatasourceOpt = "mlflow",
@@ -126,7 +138,11 @@ def rules_apply(
     raise typer.Exit(run_apply(rules, _given(output, "-o DIR", to), _target(to, exporter, datasource)))
 
 
-@rules_app.command("prune", epilog="Example: runtriage rules prune wandb://team/p --to wandb --dry-run")
+@rules_app.command(
+    "prune",
+    short_help="Take back what `apply` made, and nothing else.",
+    epilog="Example: runtriage rules prune wandb://team/p --to wandb --dry-run",
+)
 def rules_prune(
     source: PlaceArg = None, *, to: ToOpt, output: FolderOpt = None, dry_run: DryOpt = False
 ) -> None:
@@ -155,7 +171,11 @@ def _target(to: Target, exporter: str, datasource: str) -> FileTarget:
     return Prometheus(exporter) if to is Target.PROMETHEUS else Grafana(datasource)
 
 
-@rules_app.command("notify", epilog="Example: runtriage rules notify rules.yaml mlflow:pretraining --to slack://…")
+@rules_app.command(
+    "notify",
+    short_help="Tell people when a rule fires on a run, and when over.",
+    epilog="Example: runtriage rules notify rules.yaml mlflow:pretraining --to slack://…",
+)
 def rules_notify(
     rules: RulesArg,
     source: SourceArg,

@@ -12,6 +12,8 @@ from runtriage.cli.console import clean, note, out
 from runtriage.cli.rules import note_expired, read_rules
 from runtriage.cli.tell import PARTLY
 from runtriage.errors import UsageError
+from runtriage.model.texts import text
+from runtriage.model.vocab import Lang
 from runtriage.notify.message import Message
 from runtriage.notify.send import Sender
 from runtriage.sweep.alerts import InAFile, Memory, OnTheRun, tell
@@ -52,7 +54,8 @@ def run(
     for failure in done.failures:
         note(clean(failure, 400))
     verb = "would be sent" if dry else "sent"
-    out(f"{len(done.sent)} messages {verb}, {done.looked_at} of {len(chosen)} runs looked at")
+    ended = text("tally.ended", Lang.EN) if not done.looked_at and chosen else ""
+    out(f"{len(done.sent)} messages {verb}, {done.looked_at} of {len(chosen)} runs looked at{ended}")
     return PARTLY if done.failures else 0
 
 

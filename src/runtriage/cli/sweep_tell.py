@@ -8,8 +8,11 @@ from runtriage.cli import table
 from runtriage.cli.console import clean, note, out
 from runtriage.cli.sweep_ask import Ask, Swept
 from runtriage.cli.tell import PARTLY, plan_lines, tell_failures
+from runtriage.model.phrase import Phrase
 from runtriage.model.report import Report
+from runtriage.model.texts import say as phrased
 from runtriage.model.texts import text
+from runtriage.model.vocab import Lang
 from runtriage.settings import Settings
 
 
@@ -30,12 +33,12 @@ def tell(
     if not ask.takes_stdout and table.show(filter(shows, (entry.report for entry in swept.entries()))):
         out()
     say(swept.tally.sentence(lang) if swept.runs else text("tally.none", lang))
-    _tell_rest(swept, ask, say)
-    _tell_alerts(swept, ask, say)
+    _tell_rest(swept, ask, say, lang)
+    _tell_alerts(swept, ask, say, lang)
     return exit_code(swept, settings)
 
 
-def _tell_alerts(swept: Swept, ask: Ask, say: Callable[[str], None]) -> None:
+def _tell_alerts(swept: Swept, ask: Ask, say: Callable[[str], None], lang: Lang) -> None:
     if swept.alerts is None:
         return
     from runtriage.cli.rules_notify import show
@@ -44,11 +47,13 @@ def _tell_alerts(swept: Swept, ask: Ask, say: Callable[[str], None]) -> None:
         show(message, whole=ask.dry_run, say=say)
     for failure in swept.alerts.failures:
         note(f"runtriage: alerts: {clean(failure, 300)}")
-    verb = "would be sent" if ask.dry_run else "sent"
-    say(f"alerts: {len(swept.alerts.sent)} messages {verb}, {swept.alerts.looked_at} runs looked at")
+    key = "tally.alerts_dry" if ask.dry_run else "tally.alerts"
+    looked = swept.alerts.looked_at
+    told = phrased(Phrase(key, {"messages": len(swept.alerts.sent), "looked": looked}), lang)
+    say(told + (text("tally.ended", lang) if not looked and swept.runs else ""))
 
 
-def _tell_rest(swept: Swept, ask: Ask, say: Callable[[str], None]) -> None:
+def _tell_rest(swept: Swept, ask: Ask, say: Callable[[str], None], lang: Lang) -> None:
     tally, writer = swept.tally, swept.writer
     tell_failures("failed", tally.failed)
     tell_failures("not written", tally.unwritten)
@@ -60,9 +65,9 @@ def _tell_rest(swept: Swept, ask: Ask, say: Callable[[str], None]) -> None:
                 say(f"{clean(entry.report.run.name, 60)}: {line}")
         for line in plan_lines(swept.project):
             say(f"experiment: {line}")
-    verb = "would change" if ask.dry_run else "changed"
-    experiment = f"; experiment {verb}" if swept.project else ""
-    say(f"marks: {tally.changed} runs {verb}, {tally.unchanged} already right{experiment}")
+    experiment = text("tally.project_dry" if ask.dry_run else "tally.project", lang) if swept.project else ""
+    counts = {"changed": tally.changed, "right": tally.unchanged}
+    say(phrased(Phrase("tally.marks_dry" if ask.dry_run else "tally.marks", counts), lang) + experiment)
     if writer.without_files is not None:
         note(f"runtriage: panels could not be stored: {clean(writer.without_files, 300)}")
     if writer.refused is not None:

@@ -29,6 +29,7 @@ from runtriage.sweep.outcome import Outcome
 _SEALED = frozenset({
     tags.STATUS, tags.FINDINGS, tags.CAUSE, tags.FIRST_STEP, tags.REASON, tags.BASELINE, tags.CONFIG, tags.VERSION,
 })
+_DIGITS = 8
 _LEVELS = frozenset(level.value for level in Level)
 _Groups = Sequence[Sequence[RunInfo]]
 
@@ -142,15 +143,26 @@ def _as_marked(info: RunInfo, lang: Lang) -> Outcome:
     run = RunSummary(source=info.source, id=info.id, name=info.name or info.id, state=info.state, url=info.url)
     found = filter(None, info.tags.get(tags.FINDINGS, "").split(","))
     kinds = text("word.comma", lang).join(say(phrase("word.kind", kind_words=kind), lang) for kind in found)
+    first = info.tags.get(tags.FIRST_STEP)
+    if kinds and first is not None:
+        kinds = say(phrase("table.since", kinds=kinds, start=first), lang)
     report = Report(
         run=run,
         verdict=Level(info.tags[tags.STATUS]),
         reason=info.tags.get(tags.REASON) or kinds or text("reason.unchanged", lang),
-        baseline=BaselineUse(kind=BaselineKind.NONE),
+        baseline=_baseline(info.tags.get(tags.BASELINE, "")),
         tool=Tool(version=__version__),
         lang=stated(lang),
     )
     return Outcome(triage=Triage(report=report), plan=WritePlan(), kept=True)
+
+
+def _baseline(told: str) -> BaselineUse:
+    """Return what a run was compared with, as :func:`runtriage.outputs.marks.run_tags` spells it."""
+    kind, _, runs = told.partition(":")
+    if kind == BaselineKind.COHORT and runs.isdecimal() and len(runs) < _DIGITS:
+        return BaselineUse(kind=BaselineKind.COHORT, runs=int(runs))
+    return BaselineUse(kind=BaselineKind.SELF if kind == BaselineKind.SELF else BaselineKind.NONE)
 
 
 def _digest(facts: object) -> str:

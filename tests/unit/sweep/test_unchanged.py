@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from runtriage.model.history import RunInfo
-from runtriage.model.vocab import Lang, Level, RunState
+from runtriage.model.vocab import BaselineKind, Lang, Level, RunState
 from runtriage.outputs import tags
 from runtriage.outputs.plan import TAGS
 from runtriage.pipeline import Params, learn
@@ -57,6 +57,18 @@ def test_what_is_kept_is_told_in_the_language_that_was_asked_for(lang: Lang, wor
     infos = marked([info("a")])
     outcomes, _ = split([infos], BASIS.of_runs([infos]), lang)
     assert [(o.report.reason, o.report.language) for o in outcomes] == [(words, lang)]
+
+
+def test_what_is_kept_says_what_it_was_compared_with_and_since_when() -> None:
+    """The tags hold the number of siblings and the first step."""
+    infos = [info("a")]
+    made_of = BASIS.of_runs([infos])["a"]
+    values = {tags.STATUS: "watch", tags.FINDINGS: "loss_spike", tags.FIRST_STEP: "70", tags.BASELINE: "cohort:5"}
+    outcomes, _ = split([[replace(infos[0], tags=values | {tags.CURSOR: seal(made_of, values)})]], {"a": made_of})
+    report = outcomes[0].report
+    assert (report.reason, report.baseline.kind, report.baseline.runs) == (
+        "loss spike, from step 70", BaselineKind.COHORT, 5,
+    )  # fmt: skip
 
 
 def test_another_language_is_written_anew() -> None:

@@ -166,6 +166,29 @@ _TABLE: Mapping[str, tuple[str, str]] = {
     "table.nothing": ("nothing", "无"),
     "table.finding": ("{kind_words} in {metric} at {start}", "{metric} 第 {start} 步{kind_words}"),
     "table.explained": (" (explained: {why_words})", "（可解释：{why_words}）"),
+    "table.since": ("{kinds}, from step {start}", "{kinds}，自第 {start} 步起"),
+    "tally.marks": (
+        "marks: {changed} runs changed, {right} already right",
+        "标记：已更改 {changed} 个 run，{right} 个无需更改",
+    ),
+    "tally.marks_dry": (
+        "marks: {changed} runs would change, {right} already right",
+        "标记：将更改 {changed} 个 run，{right} 个无需更改",
+    ),
+    "tally.project": ("; experiment changed", "；实验标记已更改"),
+    "tally.project_dry": ("; experiment would change", "；将更改实验标记"),
+    "tally.alerts": (
+        "alerts: {messages} messages sent, {looked} runs looked at",
+        "告警：已发送 {messages} 条消息，检查了 {looked} 个 run",
+    ),
+    "tally.alerts_dry": (
+        "alerts: {messages} messages would be sent, {looked} runs looked at",
+        "告警：将发送 {messages} 条消息，检查了 {looked} 个 run",
+    ),
+    "tally.ended": (
+        "; runs that have ended are told of only once they were seen running",
+        "；已结束的 run 只有曾在运行中被检查过才会告警",
+    ),
     "tally.none": ("no runs: nothing was judged", "没有任何 run，未作判断"),
     "tally.run": ("{count} run", "{count} 个 run"),
     "tally.runs": ("{count} runs", "{count} 个 run"),
