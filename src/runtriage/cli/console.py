@@ -6,9 +6,12 @@ Control characters of hostile names never reach a terminal.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator
+import time
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import TypeVar
+
+from runtriage.cli.eta import Estimate, about
 
 T = TypeVar("T")
 
@@ -55,46 +58,60 @@ def colours() -> bool:
 
 @contextmanager
 def progress(what: str, total: int | None) -> Iterator[Progress]:
-    """Show how far a job is: a bar on a terminal, otherwise a line every tenth of it, on stderr."""
+    """Show how far a job is and how long it still takes: a bar on a terminal, otherwise lines, on stderr."""
+    estimate = Estimate(total, time.monotonic()) if total else None
     if not sys.stderr.isatty():
-        yield Progress(_Lines(what, total))
+        yield Progress(_Lines(what, total, estimate), estimate)
         return
     from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
+    from rich.progress import BarColumn, MofNCompleteColumn, ProgressColumn, TextColumn, TimeElapsedColumn
     from rich.progress import Progress as Bar
+    from rich.text import Text
 
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    class Left(ProgressColumn):
+        def render(self, task: object) -> Text:
+            del task
+            return Text(_left(estimate))
+
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), Left())
     with Bar(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task(what, total=total)
-        yield Progress(lambda: bar.advance(task))
+        yield Progress(lambda: bar.advance(task), estimate)
 
 
 class Progress:
     """Counts what goes by."""
 
-    def __init__(self, step: object) -> None:
-        self._step = step
+    def __init__(self, step: Callable[[], None], estimate: Estimate | None) -> None:
+        self._step, self._estimate = step, estimate
 
     def over(self, items: Iterable[T]) -> Iterator[T]:
         """Yield the items, counting each."""
         for item in items:
             yield item
-            if callable(self._step):
-                self._step()
+            if self._estimate is not None:
+                self._estimate.add(time.monotonic())
+            self._step()
 
 
 class _Lines:
-    """Plain lines for logs and pipes; none for a job that is done at once."""
+    """Plain lines for logs and pipes: one every tenth of the job; none for a job that is done at once."""
 
-    def __init__(self, what: str, total: int | None) -> None:
-        self._what, self._total, self._done = what, total, 0
+    def __init__(self, what: str, total: int | None, estimate: Estimate | None) -> None:
+        self._what, self._total, self._done, self._estimate = what, total, 0, estimate
         self._every = max(20, (total or 0) // 10)
 
     def __call__(self) -> None:
         self._done += 1
         if self._done % self._every == 0:
             of = f" of {self._total}" if self._total is not None else ""
-            note(f"{self._what}: {self._done}{of}")
+            left = _left(self._estimate) if self._done != self._total else ""
+            note(f"{self._what}: {self._done}{of}" + (f", {left}" if left else ""))
+
+
+def _left(estimate: Estimate | None) -> str:
+    seconds = estimate.seconds(time.monotonic()) if estimate is not None else None
+    return about(seconds) if seconds is not None else ""
 
 
 def _encodable(text: str, encoding: str | None) -> str:

@@ -41,3 +41,14 @@ def test_a_pipe_has_no_colour(capsys: pytest.CaptureFixture[str]) -> None:
     """Colours are for terminals."""
     console.out("x")
     assert (console.colours(), capsys.readouterr().out) == (False, "x\n")
+
+
+def test_lines_tell_how_long_it_takes(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """A line in the middle of a long job says about how much is left, the last one does not."""
+    now = 0.0
+    monkeypatch.setattr(console.time, "monotonic", lambda: now)
+    with console.progress("judging", 300) as bar:
+        for _ in bar.over(range(300)):
+            now += 1.0
+    lines = capsys.readouterr().err.splitlines()
+    assert (lines[4], lines[-1]) == ("judging: 150 of 300, about 2 min left", "judging: 300 of 300")
