@@ -19,7 +19,7 @@ from runtriage.model.marks import WritePlan  # noqa: E402
 from runtriage.model.vocab import RunState  # noqa: E402
 from runtriage.registry import open_source, split_run  # noqa: E402
 from runtriage.trackers.base import HistorySource, MarkTarget  # noqa: E402
-from runtriage.trackers.wandb.source import WandbSource, with_tail  # noqa: E402
+from runtriage.trackers.wandb.source import WandbSource  # noqa: E402
 
 pytestmark = pytest.mark.integration
 NAN, INF = math.nan, math.inf
@@ -149,18 +149,6 @@ def test_logged_by_the_real_client(server: StandIn, source: WandbSource) -> None
     assert history.tracks["group.inner"].value.tolist() == [2.0] * 3
     assert dict(history.info.config) == {"lr": 1}
     assert server.world.runs["team", "p", "real"].state == "finished"
-
-
-def test_tail(server: StandIn, source: WandbSource) -> None:
-    """A tail starts at the step asked for, and joined with what was read before it equals the whole."""
-    run = put(server, state="running", rows=ROWS[:8])
-    first = source.read(source.find_run("r1"))
-    run.rows += [{"_step": i, "_timestamp": 1.796e9 + i, **ROWS[i]} for i in range(8, 12)]
-    tail = source.read_from(source.find_run("r1"), 8)
-    assert tail.tracks["loss"].step.tolist() == [8, 9, 10, 11]
-    whole, both = source.read(source.find_run("r1")), with_tail(first, tail)
-    assert whole.tracks.keys() == both.tracks.keys()
-    np.testing.assert_array_equal(whole.tracks["loss"].value, both.tracks["loss"].value)
 
 
 def test_cursor(server: StandIn, source: WandbSource) -> None:

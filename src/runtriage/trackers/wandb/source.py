@@ -8,11 +8,9 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -30,6 +28,7 @@ from runtriage.trackers.wandb.live import lines as live_lines
 from runtriage.trackers.wandb.project import apply_project, read_project
 from runtriage.trackers.wandb.rows import decoded, tracks_of_rows
 from runtriage.trackers.wandb.summary import as_text, is_own, own_values, with_own
+from runtriage.trackers.wandb.tails import continued, past_of
 
 _Tracks = tuple[dict[str, Track], tuple[str, ...], int]
 
@@ -104,21 +103,31 @@ class WandbSource:
         SourceError
             The server cannot be reached or refuses.
         """
-        return self.read_from(info, 0)
-
-    def read_from(self, info: RunInfo, min_step: int) -> RunHistory:
-        """Return what was logged at ``_step >= min_step``; raises as :meth:`read`."""
-        live = info.state is RunState.RUNNING or min_step > 0
-        window = (min_step, min_step + PAGE) if live else None
+        window = (0, PAGE) if info.state is RunState.RUNNING else None
         with self.client.slots:
             found = head(self.client, info.id, window)
             facts = wire.facts_of_fields(found.fields, self.client.page_of(info.id))
-            fetched = self._fetched(found, facts, min_step, window)
+            fetched = self._fetched(found, facts, window)
         tracks, notes, rows = fetched()
         expected = wire.line_count(facts)
-        if min_step <= 0 and rows < expected:
+        if rows < expected:
             notes = (*notes, f"W&B counts {expected} rows of history and delivered {rows}")
         return RunHistory(info=self._info(facts), tracks=tracks, notes=(*notes, *_lineage(facts["internal"])))
+
+    def read_tail(self, info: RunInfo, cached: RunHistory) -> RunHistory | None:
+        """Return the same as :meth:`read`, pulling the last rows known and those behind them; raises as it does."""
+        if (past := past_of(cached.info.cursor)) is None:
+            return None
+        window = (past.start, past.start + PAGE)
+        with self.client.slots:
+            found = head(self.client, info.id, window)
+            facts = wire.facts_of_fields(found.fields, self.client.page_of(info.id))
+            now, lineage = self._info(facts), _lineage(facts["internal"])
+            if past_of(now.cursor) is None or not now.cursor.endswith(f":{past.digest}") or cached.notes != lineage:
+                return None
+            rows, unreadable = self._rows(found, facts, window)
+        tracks = None if unreadable else continued(cached, past, rows, wire.line_count(facts))
+        return None if tracks is None else RunHistory(info=now, tracks=tracks, notes=lineage)
 
     def read_marks(self, info: RunInfo) -> Marks:
         """Return our marks on a run as they are now; raises as :meth:`read`."""
@@ -183,24 +192,32 @@ class WandbSource:
         """Release the connection. May be called twice."""
         self.client.close()
 
-    def _fetched(
-        self, found: Head, facts: Mapping[str, Any], start: int, window: tuple[int, int] | None
-    ) -> Callable[[], _Tracks]:
+    def _fetched(self, found: Head, facts: Mapping[str, Any], window: tuple[int, int] | None) -> Callable[[], _Tracks]:
         """Ask for all that is needed; return what decodes it, which needs no server and no slot."""
         if not wire.line_count(facts) and wire.last_step(facts) < 0:
             return lambda: ({}, (), 0)
         if not found.exported:
-            lines = live_lines(self.client, found, facts, start, window[1] if window else start)
+            lines = live_lines(self.client, found, facts, 0, window[1] if window else 0)
             return lambda: _of_lines(lines)
-        run = self.client.opened(found.fields)
-        if wire.run_state(facts["state"]) is not RunState.RUNNING and start <= 0:
-            exported = self._exported(run)
+        if wire.run_state(facts["state"]) is not RunState.RUNNING:
+            exported = self._exported(self.client.opened(found.fields))
             if exported is not None:
                 return lambda: exported
+        rows = self._scanned(found, facts, 0)
+        return lambda: tracks_of_rows(rows)
+
+    def _rows(
+        self, found: Head, facts: Mapping[str, Any], window: tuple[int, int]
+    ) -> tuple[list[dict[str, Any]], tuple[str, ...]]:
+        """Return all rows from the start of a window on, and notes about what is no row."""
+        if found.exported:
+            return self._scanned(found, facts, window[0]), ()
+        return decoded(live_lines(self.client, found, facts, *window))
+
+    def _scanned(self, found: Head, facts: Mapping[str, Any], start: int) -> list[dict[str, Any]]:
         stop = wire.scan_stop(facts, facts["summaryMetrics"])
         page = page_width(start, stop, max(wire.line_count(facts), 1))
-        rows = list(self.client.scan(run, start=start, stop=stop, page=page))
-        return lambda: tracks_of_rows(rows)
+        return list(self.client.scan(self.client.opened(found.fields), start=start, stop=stop, page=page))
 
     def _exported(self, run: Any) -> _Tracks | None:
         with tempfile.TemporaryDirectory(prefix="runtriage-") as folder:
@@ -280,21 +297,3 @@ def _lineage(internal: Any) -> tuple[str, ...]:
     if not isinstance(branch, Mapping):
         return ()
     return (f"the run was forked from {branch.get('run_id')!r} at step {branch.get('step')}",)
-
-
-def with_tail(history: RunHistory, tail: RunHistory) -> RunHistory:
-    """Return a history with a tail read later put behind it; rows they share are taken from the tail."""
-    tracks = dict(history.tracks)
-    for name, new in tail.tracks.items():
-        old = tracks.get(name)
-        if old is None or not old.step.size:
-            tracks[name] = new
-            continue
-        keep = old.step < new.step.min()
-        wall = None if old.wall is None or new.wall is None else np.concatenate([old.wall[keep], new.wall])
-        tracks[name] = Track(
-            step=np.concatenate([old.step[keep], new.step]),
-            value=np.concatenate([old.value[keep], new.value]),
-            wall=wall,
-        )
-    return replace(tail, tracks=tracks, notes=tuple(dict.fromkeys((*history.notes, *tail.notes))))

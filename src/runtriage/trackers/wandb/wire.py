@@ -67,10 +67,15 @@ def run_info(
 
 
 def cursor(facts: Mapping[str, Any], config: Mapping[str, Any]) -> str:
-    """Return a text that changes when the run has to be read again; our own marks do not change it."""
+    """Return a text that changes when the run has to be read again; our own marks do not change it.
+
+    The time of the last row is part of it: a run that was rewound and logged as many rows again counts as many.
+    """
     seen = [facts.get("id"), facts.get("createdAt"), json.dumps(config, sort_keys=True, default=str)]
     digest = hashlib.sha256(json.dumps(seen).encode()).hexdigest()[:12]
-    return f"{facts.get('state')}:{facts.get('historyLineCount')}:{last_step(facts)}:{digest}"
+    stamp = (facts.get("summaryMetrics") or {}).get(CLOCK)
+    clock = stamp if isinstance(stamp, int | float) else ""
+    return f"{facts.get('state')}:{facts.get('historyLineCount')}:{last_step(facts)}:{clock}:{digest}"
 
 
 def facts_of_fields(fields: Mapping[str, Any], url: str | None = None) -> dict[str, Any]:
