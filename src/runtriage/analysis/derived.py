@@ -25,7 +25,7 @@ CLIPPED_SHARE = "share/" + Role.CLIP_RATE
 """Logit of the share of rows at which clipping fired."""
 
 MOVE = "move/" + Role.LOSS
-"""How far the level of the loss moves from the four bins before a place to the four behind it.
+"""How far the level of the loss moves from the six bins before a place to the six behind it.
 
 Runs that differ in level for good agree in how they move, so a step shows here that drowns in the spread of levels.
 """
@@ -42,7 +42,7 @@ CLIP_KEYS: tuple[str, ...] = (
 _LAYER = Role.LAYER_GRAD_NORM + "/"
 _ZERO = -18.4
 _TOP = 0.98
-_REACH = 4
+_REACH = 6
 
 
 def derive(run: PreparedRun, edges: Array, level: Mapping[str, Array]) -> dict[str, Array]:
@@ -137,11 +137,9 @@ def floored_log(value: Array) -> Array:
 
 
 def _move(level: Array) -> Array:
-    behind = np.concatenate([level, np.full(_REACH, np.nan)])
-    ahead = np.concatenate([np.full(_REACH, np.nan), level])
-    windows = np.lib.stride_tricks.sliding_window_view
-    after = nan_mean(windows(behind, _REACH)[: level.size])
-    before = nan_mean(windows(ahead, _REACH)[: level.size])
+    padded = np.concatenate([np.full(_REACH + 1, np.nan), level, np.full(_REACH, np.nan)])
+    mean = nan_mean(np.lib.stride_tricks.sliding_window_view(padded, _REACH))
+    before, after = mean[: level.size], mean[_REACH + 2 :][: level.size]
     return np.where(np.isfinite(level), after - before, np.nan)
 
 
