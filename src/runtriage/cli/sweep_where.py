@@ -74,9 +74,10 @@ def outcomes_of(
     from runtriage.sweep.elsewhere import CohortJob, do, portable
 
     draws = writer is not None and PANEL in writer.what and writer.without_files is None
-    name = f"runtriage-{uuid4().hex}"
+    cluster, name = cast("DaskExecutor", analysis), f"runtriage-{uuid4().hex}"
     job = CohortJob(
         sweep=name, address=portable(address), params=params, baselines=baselines, readers=readers,
-        turn=cast("DaskExecutor", analysis).shared_turn(name, readers), curves=curves or draws,
+        turn=cluster.shared_turn(name, readers), paces=cluster.shared_paces(), curves=curves or draws,
     )
-    yield from sweep_elsewhere(map(job.of, groups), groups, executor=analysis, do=do, writer=writer)
+    with cluster.in_step():
+        yield from sweep_elsewhere(map(job.of, groups), groups, executor=analysis, do=do, writer=writer)

@@ -24,6 +24,7 @@ from runtriage.registry import open_source
 from runtriage.sweep.executors.pool import ThreadExecutor
 from runtriage.sweep.job import Judge, Read, Reader
 from runtriage.sweep.outcome import Outcome, not_read
+from runtriage.trackers.pace import Pace, share
 
 _SQLITE = "mlflow-sql:sqlite:///"
 
@@ -44,6 +45,8 @@ class CohortJob:
         Runs of a cohort read at the same time.
     turn
         Makes, once in a process, what is held while a run is read: all processes share it, to spare the tracker.
+    paces
+        Makes, once in a process, what makes the pace of a server: all processes share it. None: each has its own.
     curves
         Whether curves come back with the reports.
     infos
@@ -58,6 +61,7 @@ class CohortJob:
     baselines: BaselineSet | None = None
     readers: int = 4
     turn: Callable[[], AbstractContextManager[object]] = nullcontext
+    paces: Callable[[], Callable[[str], Pace]] | None = None
     curves: bool = False
     infos: tuple[RunInfo, ...] = ()
     version: str = __version__
@@ -77,7 +81,7 @@ def do(job: CohortJob) -> list[Outcome]:
     if job.version != __version__:
         return lost(job, f"the worker has runtriage {__version__}, the sweep {job.version}")
     try:
-        read = _opened(job.sweep, job.address, job.infos[0].source, job.turn)
+        read = _opened(job.sweep, job.address, job.infos[0].source, job.turn, job.paces)
     except RuntriageError as error:
         return lost(job, str(error))
     except Exception as error:  # noqa: BLE001  the job boundary: one cohort never stops the others
@@ -137,16 +141,19 @@ def _opened(
     address: str,
     listed: str,
     turn: Callable[[], AbstractContextManager[object]],
+    paces: Callable[[], Callable[[str], Pace]] | None,
 ) -> _InTurn:
     """Open the source once in a process, so that it is scanned, connected and given up once.
 
     Parameters
     ----------
-    sweep, address, turn
+    sweep, address, turn, paces
         Of the job.
     listed
         Address of the source that listed the runs, as it calls itself.
     """
+    if paces is not None:
+        share(paces())
     source = open_source(address)
     if parse_address(address).scheme not in {*LOCAL_SCHEMES, "mlflow-sql"} and source.address != listed:
         source.close()

@@ -160,27 +160,40 @@ class AdaptivePace:
 
     def acquire(self, waited: float = 0.0) -> float:
         """Wait until a request may begin; as :meth:`Pace.acquire`."""
-        spent = 0.0
-        while True:
-            with self._lock:
-                now = self._clock()
-                at = max(now, self._gate, self._next)
-                if waited + spent + at - now > self._patience:
-                    raise self._too_long(at - now, waited + spent)
-                if at <= now:
-                    self._next = now + 1.0 / self._rate
-                    self._begun.append(now)
-                    self._in_flight += 1
-                    return spent
+        spent = pause = 0.0
+        while pause := self.ask(waited + spent, placed=pause > 0.0):
+            self._sleep(pause)
+            spent += pause
+        return spent
+
+    def ask(self, waited: float = 0.0, *, placed: bool = False) -> float:
+        """Return the seconds until a request may begin, 0 if it begins now; for who waits elsewhere.
+
+        Parameters
+        ----------
+        waited
+            Seconds that this request has waited in all.
+        placed
+            Whether it was told to wait just before, and has.
+
+        Raises
+        ------
+        SourceUnreachableError
+            The wait would be too long.
+        """
+        with self._lock:
+            now = self._clock()
+            at = now if placed and now >= self._gate else max(now, self._gate, self._next)
+            if waited + at - now > self._patience:
+                raise self._too_long(at - now, waited)
+            if at > now:
                 self._next = max(self._next, at) + 1.0 / self._rate  # the place in the queue is taken
-            self._sleep(at - now)
-            spent += at - now
-            with self._lock:
-                now = self._clock()
-                if now >= self._gate:
-                    self._begun.append(now)
-                    self._in_flight += 1
-                    return spent
+                return at - now
+            if not placed:
+                self._next = now + 1.0 / self._rate
+            self._begun.append(now)
+            self._in_flight += 1
+            return 0.0
 
     def feedback(
         self, status: int, seconds: float, retry_after: float | None = None, *, kind: str = "", size: int = 0
@@ -243,18 +256,23 @@ class AdaptivePace:
 
 _paces: dict[str, Pace] = {}
 _paces_lock = threading.Lock()
+_make: Callable[[str], Pace] = AdaptivePace
 
 
 def pace_of(server: str) -> Pace:
     """Return the pace of a server: the same for everybody in this process who asks it."""
     with _paces_lock:
-        return _paces.setdefault(server, AdaptivePace(server))
+        if server not in _paces:
+            _paces[server] = _make(server)
+        return _paces[server]
 
 
-def share(server: str, pace: Pace) -> None:
-    """Have everybody in this process who asks a server from now on keep to this pace, such as that of a cluster."""
+def share(make: Callable[[str], Pace] = AdaptivePace) -> None:
+    """Have everybody in this process keep to paces made like this from now on, such as those of a cluster."""
+    global _make  # noqa: PLW0603  as one process has one connection to a cluster
     with _paces_lock:
-        _paces[server] = pace
+        _make = make
+        _paces.clear()
 
 
 def asked_wait(headers: Mapping[str, str], now: datetime | None = None) -> float | None:

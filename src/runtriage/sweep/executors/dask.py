@@ -1,4 +1,4 @@
-"""A Dask cluster behind the same ordered, bounded map: the only module that imports ``distributed``.
+"""A Dask cluster behind the same ordered, bounded map: only this module and ``dask_shared`` import ``distributed``.
 
 A piece of work may be done more than once (a worker died, its result was lost with it) and must bear that; what has an
 effect outside, such as writing marks, stays in the caller's process.
@@ -15,8 +15,8 @@ import time
 import warnings
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager, suppress
-from dataclasses import dataclass
+from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
@@ -28,6 +28,9 @@ try:
     from distributed.core import rpc
 except ModuleNotFoundError as error:
     raise MissingExtraError("distributed is not installed", hint="pip install 'runtriage[dask]'") from error
+
+from runtriage.sweep.executors.dask_shared import ClusterPace, SharedTurn, WorkerPaces, register
+from runtriage.trackers.pace import share
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -88,6 +91,7 @@ class DaskExecutor:
         self._over: str | None = None
         self._killers = 0
         self._turns: list[str] = []
+        self._paced: bool | None = None
         self._cluster = None if where else _own_cluster(workers)
         try:
             self._client = _connected(self._cluster if self._cluster is not None else scheduler_address(where))
@@ -118,6 +122,24 @@ class DaskExecutor:
         """Return what at most so many threads of all workers together can hold at once, under a name of its own."""
         self._turns.append(name)
         return SharedTurn(name, most)
+
+    def shared_paces(self) -> WorkerPaces | None:
+        """Return what gives workers the pace of a server that all of them share; None if the scheduler cannot."""
+        if self._paced is None:
+            self._paced = self._client.status == "running" and register(self._client)
+        return WorkerPaces() if self._paced else None
+
+    @contextmanager
+    def in_step(self) -> Iterator[None]:
+        """Keep to the pace of the workers in this process too."""
+        if self.shared_paces() is None:
+            yield
+            return
+        share(partial(ClusterPace, self._client))
+        try:
+            yield
+        finally:
+            share()
 
     def close(self) -> None:
         """Stop: what has not begun will not begin. A cluster of our own ends."""
@@ -194,26 +216,6 @@ class DaskExecutor:
             return sum(self._client.nthreads().values())
         except (OSError, TimeoutError, CancelledError):
             return 0
-
-
-@dataclass(frozen=True, slots=True)
-class SharedTurn:
-    """Makes, in a worker, what at most so many threads of all workers together can hold at once.
-
-    Attributes
-    ----------
-    name
-        What those who share it call it.
-    most
-        Holders at the same time. Whoever dies with it loses it after a while.
-    """
-
-    name: str
-    most: int
-
-    def __call__(self) -> AbstractContextManager[object]:
-        """Return it; to be kept, since each one keeps a clock running."""
-        return cast("AbstractContextManager[object]", Semaphore(self.most, self.name))
 
 
 def scheduler_address(where: str) -> str:

@@ -105,7 +105,7 @@ class MlflowClient:
         self._timeout = timeout
         self._tries = retries
         self._backoff = backoff
-        self._pace = pace or pace_of(access.base)
+        self._pace = pace
         self._retry = Retry(retries, backoff_factor=backoff, allowed_methods=None, respect_retry_after_header=False)
         self._local = threading.local()
         self._lock = threading.Lock()
@@ -168,9 +168,10 @@ class MlflowClient:
     def _request(self, method: str, path: str, **how: Any) -> requests.Response:
         failures, waited = 0, 0.0
         while True:
-            waited += self._pace.acquire(waited)
+            pace = self._pace or pace_of(self.base)  # a sweep may have joined a cluster meanwhile
+            waited += pace.acquire(waited)
             try:
-                response = self._timed(method, path, **how)
+                response = self._timed(pace, method, path, **how)
             except (requests.exceptions.ChunkedEncodingError, requests.exceptions.ContentDecodingError):
                 # The body broke off: urllib3 retries only what goes wrong before the body.
                 if failures == self._tries:
@@ -186,7 +187,7 @@ class MlflowClient:
                 time.sleep(self._backoff * 2.0**failures)
             failures += 1
 
-    def _timed(self, method: str, path: str, **how: Any) -> requests.Response:
+    def _timed(self, pace: Pace, method: str, path: str, **how: Any) -> requests.Response:
         """Send a request, and tell the pace how it went."""
         began, status, wait, size = time.monotonic(), 0, None, 0
         try:
@@ -194,7 +195,7 @@ class MlflowClient:
             status, wait, size = response.status_code, asked_wait(response.headers), len(response.content)
         finally:
             kind = path.partition("/artifacts/")[0]
-            self._pace.feedback(status, time.monotonic() - began, wait, kind=kind, size=size)
+            pace.feedback(status, time.monotonic() - began, wait, kind=kind, size=size)
         return response
 
     def _exchange(self, method: str, path: str, **how: Any) -> requests.Response:
