@@ -169,17 +169,7 @@ class AdaptivePace:
     def ask(self, waited: float = 0.0, *, placed: bool = False) -> float:
         """Return the seconds until a request may begin, 0 if it begins now; for who waits elsewhere.
 
-        Parameters
-        ----------
-        waited
-            Seconds that this request has waited in all.
-        placed
-            Whether it was told to wait just before, and has.
-
-        Raises
-        ------
-        SourceUnreachableError
-            The wait would be too long.
+        ``placed`` says that the request was told to wait just before, and has. Raises as :meth:`acquire`.
         """
         with self._lock:
             now = self._clock()

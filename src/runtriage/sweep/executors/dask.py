@@ -132,11 +132,9 @@ class DaskExecutor:
     @contextmanager
     def in_step(self) -> Iterator[None]:
         """Keep to the pace of the workers in this process too."""
-        if self.shared_paces() is None:
-            yield
-            return
-        share(partial(ClusterPace, self._client))
         try:
+            if self.shared_paces() is not None:
+                share(partial(ClusterPace, self._client))
             yield
         finally:
             share()

@@ -183,8 +183,7 @@ class MlflowClient:
                     continue  # the pace waits as long as was asked for, and loses patience in time
                 if response.status_code not in _STATUSES or failures == self._tries:
                     raise self._refusal(response, path)
-            if failures:
-                time.sleep(self._backoff * 2.0**failures)
+            time.sleep(self._backoff * 2.0**failures if failures else 0.0)
             failures += 1
 
     def _timed(self, pace: Pace, method: str, path: str, **how: Any) -> requests.Response:
