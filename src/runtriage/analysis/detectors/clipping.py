@@ -59,8 +59,26 @@ def _pinned(view: RunView) -> Form | None:
     z = view.z.get(Role.GRAD_NORM)
     if norm is None or z is None or norm.value.size < 100 or not (np.abs(z) >= view.limit(Role.GRAD_NORM)).any():
         return None
-    value = norm.value
-    top = float(np.nanmedian(value[-value.size // 5 :])) if np.isfinite(value[-value.size // 5 :]).any() else 0.0
+    found = _pin(norm.value)
+    if found is None:
+        return None
+    first, top, share = found
+    start = int(norm.step[first])
+    bin_ = int(np.clip(np.searchsorted(view.axis.edges, start) - 1, 0, view.axis.bins - 1))
+    extreme = float(np.nanmax(np.abs(z[bin_:]))) if np.isfinite(z[bin_:]).any() else 0.0
+    if extreme < view.limit(Role.GRAD_NORM):
+        return None
+    return _form(
+        view, bin_, start if first > 3 else int(view.axis.edges[0]), extreme,
+        (phrase("clip.pinned", top=top, share=share),),
+        {"pinned": float(share), "from_start": float(first <= 3)},
+    )
+
+
+def _pin(value: Array) -> tuple[int, float, np.float64] | None:
+    """First row of the last stretch that is tied to one value, the value, and the share of rows tied to it since."""
+    last = value[-value.size // 5 :]
+    top = float(np.nanmedian(last)) if np.isfinite(last).any() else 0.0
     if top <= 0:
         return None
     tied = np.abs(value / top - 1.0) < _TIED
@@ -71,16 +89,7 @@ def _pinned(view: RunView) -> Form | None:
     before = value[:first]
     if first > 20 and np.mean(np.abs(before / top - 1.0) < _TIED) > 0.2:
         return None
-    start = int(norm.step[first])
-    bin_ = int(np.clip(np.searchsorted(view.axis.edges, start) - 1, 0, view.axis.bins - 1))
-    extreme = float(np.nanmax(np.abs(z[bin_:]))) if np.isfinite(z[bin_:]).any() else 0.0
-    if extreme < view.limit(Role.GRAD_NORM):
-        return None
-    return _form(
-        view, bin_, start if first > 3 else int(view.axis.edges[0]), extreme,
-        (phrase("clip.pinned", top=top, share=tied[first:].mean()),),
-        {"pinned": float(tied[first:].mean()), "from_start": float(first <= 3)},
-    )
+    return first, top, tied[first:].mean()
 
 
 def _fires_always(view: RunView) -> Form | None:
