@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -14,6 +15,7 @@ from wandb_server import Behaviour, StandIn
 from wandb_server.samples import QUICK
 from wandb_server.session import stand_in
 
+from runtriage.trackers.pace import AdaptivePace
 from runtriage.trackers.wandb.source import WandbSource
 
 if TYPE_CHECKING:
@@ -52,7 +54,8 @@ def source(server: StandIn) -> Iterator[WandbSource]:
     server.world.add_project("team", "p")
     server.clear_faults()
     server.read_only = False
-    opened = WandbSource("wandb://team/p", limits=QUICK)
+    pace = AdaptivePace(server.url, patience=5.0, pause=0.05)
+    opened = WandbSource("wandb://team/p", limits=replace(QUICK, pace=pace))
     opened.client.service()
     server.counts.clear()
     yield opened

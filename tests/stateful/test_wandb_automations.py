@@ -19,7 +19,7 @@ from runtriage.errors import RuntriageError
 from runtriage.model.alert import Alert, Channel, Threshold
 from runtriage.model.vocab import Severity
 from runtriage.outputs.alert_plan import AlertPlan, plan_alerts
-from runtriage.trackers.wandb.client import Limits
+from runtriage.trackers.wandb.bounded import Limits
 from runtriage.trackers.wandb.source import WandbSource
 
 pytestmark = pytest.mark.integration

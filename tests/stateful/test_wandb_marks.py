@@ -18,7 +18,7 @@ from wandb_server.session import stand_in
 
 from runtriage.errors import RuntriageError
 from runtriage.model.marks import Marks, WritePlan, content_digest
-from runtriage.trackers.wandb.client import Limits
+from runtriage.trackers.wandb.bounded import Limits
 from runtriage.trackers.wandb.marks import is_own_tag
 from runtriage.trackers.wandb.source import WandbSource
 from runtriage.trackers.wandb.summary import is_own, members

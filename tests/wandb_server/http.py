@@ -8,9 +8,9 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import unquote, urlsplit
@@ -35,6 +35,7 @@ class Fault:
     times: int = 1
     skip: int = 0
     body: str = ""
+    headers: dict[str, str] = field(default_factory=dict)
 
 
 class _Server(ThreadingHTTPServer):
@@ -91,10 +92,13 @@ class StandIn:
         """All requests so far."""
         return sum(self.counts.values())
 
-    def fail(self, where: str, kind: int | str, *, times: int = 1, skip: int = 0, body: str = "") -> None:
-        """Let the next matching requests go wrong."""
+    def fail(
+        self, where: str, kind: int | str, *, times: int = 1, skip: int = 0, body: str = "", **headers: str
+    ) -> None:
+        """Let the next matching requests go wrong; an underscore in a header's name stands for a hyphen."""
+        named = {name.replace("_", "-"): value for name, value in headers.items()}
         with self._lock:
-            self.faults.append(Fault(where, kind, times, skip, body))
+            self.faults.append(Fault(where, kind, times, skip, body, named))
 
     def clear_faults(self) -> None:
         """Let all go well again; requests that hang are released."""
@@ -183,7 +187,7 @@ class _Handler(BaseHTTPRequestHandler):
                 return
             if fault is not None and isinstance(fault.kind, int):
                 message = json.dumps({"errors": [{"message": fault.body or f"injected {fault.kind}"}]}).encode()
-                self._send(fault.kind, fault.body.encode() or message)
+                self._send(fault.kind, fault.body.encode() or message, headers=fault.headers)
                 return
             status, content = answer()
             if fault is not None and fault.kind == "late":
@@ -191,7 +195,9 @@ class _Handler(BaseHTTPRequestHandler):
                 return
             self._send(status, content, cut=fault is not None and fault.kind == "cut")
 
-    def _send(self, status: int, content: bytes, *, cut: bool = False) -> None:
+    def _send(
+        self, status: int, content: bytes, *, cut: bool = False, headers: Mapping[str, str] | None = None
+    ) -> None:
         ranged = self.headers.get("Range") if status == 200 else None
         self.send_response(206 if ranged else status)
         if ranged:
@@ -201,6 +207,8 @@ class _Handler(BaseHTTPRequestHandler):
             stop = int(last) + 1 if first and last else total
             content = content[start:stop]
             self.send_header("Content-Range", f"bytes {start}-{start + len(content) - 1}/{total}")
+        for name, value in (headers or {}).items():
+            self.send_header(name, value)
         self.send_header("Content-Type", "application/json")
         self.send_header("Content-Length", str(len(content)))
         self.end_headers()

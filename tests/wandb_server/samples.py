@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from runtriage.trackers.wandb.client import Limits
+from runtriage.trackers.wandb.bounded import Limits
 from wandb_server.http import StandIn
 from wandb_server.state import StoredRun
 

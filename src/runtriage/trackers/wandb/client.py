@@ -3,7 +3,8 @@
 Everything here was proved with the real client 0.31 against a stand-in server only, never against W&B's own.
 
 The client's own defaults wait for many minutes (twenty retries of each request, scans without any time limit); requests
-made here end within :class:`Limits`. Its cache of histories is never used: it can be stale and it can hold error pages.
+made here end within :class:`Limits`, and keep to the pace that the server takes. Its cache of histories is never used:
+it can be stale and it can hold error pages.
 Runs are never written with ``run.update()``, which sends back everything that was read.
 """
 
@@ -12,30 +13,18 @@ from __future__ import annotations
 import tempfile
 import threading
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
 from runtriage.errors import AccessRefusedError, MissingExtraError, RunNotFoundError, RunReadError, SourceError
-from runtriage.trackers.wandb.bounded import bounded
+from runtriage.trackers.wandb.bounded import Limits, bounded
 from runtriage.trackers.wandb.failures import TRIES, again, translated
 
 FIELDS = "id name displayName tags state createdAt notes config summaryMetrics historyLineCount historyKeys projectId"
 _RUN = f"""query RuntriageRun($entity: String!, $project: String!, $name: String!) {{
     project(name: $project, entityName: $entity) {{ run(name: $name) {{ {FIELDS} }} }}
 }}"""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
-    """How long to try: seconds for one attempt, retries, longest pause between them, seconds for one call in all."""
-
-    attempt: float = 30.0
-    retries: int = 5
-    pause: float = 10.0
-    call: float = 240.0
-    threads: int = 8
 
 
 class WandbClient:
@@ -238,7 +227,7 @@ class WandbClient:
             found = getattr(api, "_service_api", None)
             if found is None:
                 raise SourceError(f"wandb {wandb.__version__} is too old", where=self.where, hint="it takes 0.28")
-            service = bounded(found, self._limits.attempt, self._limits.retries, self._limits.pause, self._limits.call)
+            service = bounded(found, self._limits)
             self._api, api._service_api = api, service  # noqa: SLF001  it has no other way to end its calls
             return service
 

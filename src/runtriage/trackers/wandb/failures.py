@@ -24,6 +24,7 @@ _USERINFO = re.compile(r"//[^/\s@]*@")
 _KEY = re.compile(r"[A-Za-z0-9_-]{32,}|(?i:(basic|bearer)\s+)\S+")
 _REFUSED = re.compile(r"permission denied|invalid api key|unauthorized|(http|status|code)\W{0,3}40[13]\b")
 _TOO_MANY = re.compile(r"too many requests|(http|status|code)\W{0,3}429\b")
+_TIMED_OUT = "did not respond in time"
 _OFFLINE = ("connection refused", "dial tcp", "no such host", "network is unreachable", "connection reset")
 
 
@@ -57,8 +58,16 @@ def translated(where: str, *, whole: bool = False) -> Iterator[None]:
         raise _ours(error, where, whole=whole) from error
 
 
+def is_refusal(error: Exception) -> bool:
+    """Tell whether the server said that it takes no more requests for now."""
+    return status_of(error) == 429 or _TOO_MANY.search(_clean(str(error)).lower()) is not None
+
+
 def _ours(error: Exception, where: str, *, whole: bool) -> RuntriageError:
-    status, text = _status(error), _clean(str(error))
+    inner = getattr(error, "exc", None)
+    if isinstance(inner, RuntriageError):  # the client wraps whatever comes its way, also what the pace says
+        return inner
+    status, text = status_of(error), _clean(str(error))
     low = text.lower()
     if type(error).__name__ == "RunNotFoundError" or (status == 404 and not whole):
         return RunNotFoundError("there is no such run", where=where)
@@ -75,12 +84,15 @@ def _silence(status: int | None, low: str, *, whole: bool) -> str | None:
     """Return in which way the server as a whole does not answer, None if it does."""
     if status == 429 or _TOO_MANY.search(low):  # after all retries: the other runs would fare no better
         return "W&B takes no more requests for now"
+    if _TIMED_OUT in low:
+        return "the W&B server did not answer in time, or said to wait for longer"
     if any(word in low for word in _OFFLINE):
         return "the W&B server cannot be reached"
     return "the W&B server did not answer" if whole else None
 
 
-def _status(error: BaseException) -> int | None:
+def status_of(error: BaseException) -> int | None:
+    """Return the HTTP status that an error of the client carries, if any."""
     for each in (error, getattr(error, "exc", None), error.__cause__):
         response = getattr(each, "response", None)
         status = getattr(response, "http_status", None) or getattr(response, "status_code", None)

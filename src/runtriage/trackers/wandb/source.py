@@ -22,7 +22,8 @@ from runtriage.model.refs import parse_address
 from runtriage.model.vocab import RunState
 from runtriage.trackers.wandb import automations, wire
 from runtriage.trackers.wandb import marks as own
-from runtriage.trackers.wandb.client import Limits, WandbClient, facts_of
+from runtriage.trackers.wandb.bounded import Limits
+from runtriage.trackers.wandb.client import WandbClient, facts_of
 from runtriage.trackers.wandb.live import PAGE, Head, head, page_width
 from runtriage.trackers.wandb.live import lines as live_lines
 from runtriage.trackers.wandb.project import apply_project, read_project
@@ -249,11 +250,7 @@ class WandbSource:
         running = wire.run_state(fields["state"]) is RunState.RUNNING
         shown = [path for path in files if own.is_own_path(path) and not (running and path == own.LIVE_FILE)]
         note = values.pop(own.NOTE, None)
-        return Marks(
-            tags=values,
-            note=note,
-            files={path: self._digest(files[path]) for path in shown},
-        )
+        return Marks(tags=values, note=note, files={path: self._digest(files[path]) for path in shown})
 
     def _digest(self, file: Any) -> str:
         """Return the digest of a file; one that cannot be had is like none that is wanted, and is put again."""
