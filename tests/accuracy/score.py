@@ -1,4 +1,6 @@
-"""Judge every labelled corpus with the command line, score it, write the README's table, compare with the stored floor.
+"""Judge every labelled corpus with the command line, score it, write the README's tables, compare with the floor.
+
+The alert rules are scored on labelled runs too (:mod:`tests.accuracy.rules`); ``--only-rules`` does nothing else.
 
 ``python -m tests.accuracy.score CORPORA WORK``, which is what ``make score`` runs. Figures may rise, not fall: one
 below its floor ends with 1. ``--raise`` stores today's figures as the new floor.
@@ -14,10 +16,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.accuracy.rules import group_table, groups, lab, lab_table
+
 HERE = Path(__file__).resolve().parent
 README = HERE.parent.parent / "README.md"
 FLOOR = HERE / "floor.json"
-BEGIN, END = "<!-- score:begin -->", "<!-- score:end -->"
+RULES = "alert rules, fault lab"
 SYNTHETIC = ((7, 0.0), (7, 0.03), (7, 0.10), (11, 0.03), (23, 0.03), (31, 0.10))
 """Seed and run-to-run spread; nothing was tuned on seeds other than 7 and 11."""
 
@@ -39,11 +43,26 @@ def main() -> int:
     parser.add_argument("corpora", type=Path)
     parser.add_argument("work", type=Path)
     parser.add_argument("--raise", dest="raise_floor", action="store_true", help="store these figures as the floor")
+    parser.add_argument("--only-rules", action="store_true", help="score the alert rules and nothing else")
     options = parser.parse_args()
     options.work.mkdir(parents=True, exist_ok=True)
-    score = options.corpora / "bench" / "score.py"
+    table = {} if options.only_rules else _verdicts(options.corpora, options.work)
+    if table:
+        _write_readme("score", _rows(table))
+    table[RULES] = _rules(options.corpora, options.work)
+    floor: dict[str, dict[str, float]] = json.loads(FLOOR.read_text()) if FLOOR.exists() else {}
+    if options.raise_floor:
+        floor |= {name: _kept(scores) for name, scores in table.items()}
+        FLOOR.write_text(json.dumps(floor, indent=1, sort_keys=True) + "\n")
+    fallen = list(_fallen(table, floor))
+    sys.stdout.write("\n".join(fallen or ["no figure is below its floor"]) + "\n")
+    return 1 if fallen else 0
+
+
+def _verdicts(corpora: Path, work: Path) -> dict[str, dict[str, float]]:
+    score = corpora / "bench" / "score.py"
     table: dict[str, dict[str, float]] = {}
-    for corpus in _judged(options.corpora, options.work):
+    for corpus in _judged(corpora, work):
         command = [sys.executable, str(score), str(corpus.labels), str(corpus.reports)]
         by_kind = subprocess.run([*command, "--by"], check=True, capture_output=True, text=True).stdout
         corpus.reports.with_suffix(".by.txt").write_text(by_kind)
@@ -51,12 +70,18 @@ def main() -> int:
         sys.stdout.flush()
         scored = subprocess.run([*command, "--json"], check=True, capture_output=True, text=True)
         table[corpus.name] = json.loads(scored.stdout)
-    _write_readme(table)
-    if options.raise_floor:
-        FLOOR.write_text(json.dumps({k: _kept(v) for k, v in table.items()}, indent=1, sort_keys=True) + "\n")
-    fallen = list(_fallen(table, json.loads(FLOOR.read_text()) if FLOOR.exists() else {}))
-    sys.stdout.write("\n".join(fallen or ["no figure is below its floor"]) + "\n")
-    return 1 if fallen else 0
+    return table
+
+
+def _rules(corpora: Path, work: Path) -> dict[str, float]:
+    """Score the alert rules, write their tables, and return what has a floor."""
+    found = lab(corpora)
+    by_group, by_kind = group_table(groups(corpora)), lab_table(found)
+    (work / "rules.md").write_text("\n".join([*by_kind, "", *by_group]) + "\n")
+    sys.stdout.write(f"== {RULES}\n{chr(10).join(by_kind)}\n\n{chr(10).join(by_group)}\n")
+    _write_readme("rules", [*by_kind[:2], *(row for row in by_kind if row.startswith("| **"))])
+    _write_readme("rule-groups", by_group)
+    return {"fpr": found.ours[-1].false_alarms.rate, "recall": found.ours[-1].hits.rate}
 
 
 def _judged(corpora: Path, work: Path) -> Iterator[Corpus]:
@@ -84,7 +109,7 @@ def _runtriage(*arguments: str) -> None:
         raise SystemExit(f"runtriage {' '.join(arguments)} ended with {done.returncode}:\n{done.stderr}")
 
 
-def _write_readme(table: dict[str, dict[str, float]]) -> None:
+def _rows(table: dict[str, dict[str, float]]) -> list[str]:
     rows = [
         "| corpus | healthy / faulty | false alarms | recall | named right | located | cause first / in three |",
         "|---|---|---|---|---|---|---|",
@@ -95,17 +120,23 @@ def _write_readme(table: dict[str, dict[str, float]]) -> None:
             f"| {name} | {s['n_healthy']:.0f} / {s['n_faulty']:.0f} | {s['fpr']:.3f} | {s['recall']:.3f} "
             f"| {s['typed']:.3f} | {s['located']:.3f} | {causes} |"
         )
-    text = README.read_text()
-    head, rest = text.split(BEGIN)
-    README.write_text(f"{head}{BEGIN}\n{chr(10).join(rows)}\n{END}{rest.split(END)[1]}")
+    return rows
+
+
+def _write_readme(name: str, rows: list[str]) -> None:
+    begin, end = f"<!-- {name}:begin -->", f"<!-- {name}:end -->"
+    head, rest = README.read_text().split(begin)
+    README.write_text(f"{head}{begin}\n{chr(10).join(rows)}\n{end}{rest.split(end)[1]}")
 
 
 def _kept(scores: dict[str, float]) -> dict[str, float]:
-    return {k: round(scores[k], 4) for k in ("fpr", *HIGHER) if scores[k] == scores[k]}
+    return {k: round(scores[k], 4) for k in ("fpr", *HIGHER) if k in scores and scores[k] == scores[k]}
 
 
 def _fallen(table: dict[str, dict[str, float]], floor: dict[str, dict[str, float]]) -> Iterator[str]:
     for name, limits in floor.items():
+        if name not in table:
+            continue
         for key, limit in limits.items():
             value = table[name][key]
             worse = value > limit + 5e-5 if key == "fpr" else value < limit - 5e-5

@@ -2,55 +2,21 @@
 
 from __future__ import annotations
 
-from datetime import date
 from pathlib import Path
 
 import pytest
+from accuracy.rules import lab
 
-from runtriage.analysis.cohorts import fingerprint
-from runtriage.analysis.prepare import prepare
-from runtriage.cli.rules_test import WANDB_DEFAULT
-from runtriage.model.history import RunHistory
-from runtriage.model.rule import AlertRule
-from runtriage.registry import open_source
-from runtriage.rules.derive import Cohort, derive
-from runtriage.rules.recipes import Member
-from runtriage.rules.replay import replay
-from runtriage.rules.score import Replayed, Score, decode_known, score
+from runtriage.rules.score import Score
 
 pytestmark = [pytest.mark.corpus, pytest.mark.integration]
-TODAY = date(2026, 11, 30)
-
-
-def histories(folder: Path) -> list[RunHistory]:
-    source = open_source(f"files:{folder}")
-    return [source.read(info) for info in source.list_runs()]
 
 
 @pytest.fixture(scope="module")
 def scores(corpora: Path) -> dict[str, Score]:
     """Return the overall score of the derived rules, and of W&B's z-score, on the same candidates."""
-    lab = corpora / "data/faultlab"
-    groups: dict[str, list[Member]] = {}
-    for history in histories(lab / "baselines"):
-        groups.setdefault(fingerprint(history.info.config), []).append(Member(run=prepare(history), history=history))
-    rules = derive([Cohort(config=config, healthy=runs) for config, runs in groups.items()], today=TODAY).rules
-    known = decode_known((lab / "labels.jsonl").read_bytes())
-    covered = {rule.config for rule in rules}
-    unseen = [h for h in histories(lab / "candidates") if fingerprint(h.info.config) in covered]
-    return {name: overall(some, unseen, known) for name, some in (("ours", rules), ("wandb", WANDB_DEFAULT))}
-
-
-def overall(rules: tuple[AlertRule, ...], runs: list[RunHistory], known: dict) -> Score:  # type: ignore[type-arg]
-    replayed = [
-        Replayed(
-            run_id=history.info.id, name=history.info.name, first_step=0,
-            last_step=max(int(track.step[-1]) for track in history.tracks.values()),
-            rules=tuple(rule.id for rule in rules), firings=replay(rules, history),
-        )
-        for history in runs
-    ]
-    return score(rules, replayed, known)[-1]
+    found = lab(corpora)
+    return {"ours": found.ours[-1], "wandb": found.wandb[-1]}
 
 
 def test_all_rules_together_stay_quiet_on_most_healthy_runs(scores: dict[str, Score]) -> None:

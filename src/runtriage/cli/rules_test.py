@@ -50,7 +50,7 @@ def run_test(
     params = door.params(settings)
     known = read_labels(labels)
     found, where, code = read_histories(address, settings)
-    runs = [_replayed(rules, history, params) for history in found]
+    runs = [replayed(rules, history, params) for history in found]
     if not any(run.rules for run in runs):
         hint = "rules are for the configs they were derived from; `runtriage doctor` shows those of a source"
         raise UsageError(f"none of {len(rules)} rules is for any of {len(runs)} runs", where=where, hint=hint)
@@ -61,7 +61,7 @@ def run_test(
     if compare:
         out("W&B's z-score (window 30, |z| > 3) on the same runs:")
         chosen = [history for history, run in zip(found, runs, strict=True) if run.rules]
-        out("\n".join(_scores(score(WANDB_DEFAULT, [_replayed(WANDB_DEFAULT, h, params) for h in chosen], known))))
+        out("\n".join(_scores(score(WANDB_DEFAULT, [replayed(WANDB_DEFAULT, h, params) for h in chosen], known))))
     if svg is not None:
         lanes = _lanes(rules, [run for run in runs if run.rules], known)
         door.write_file(svg, render_lanes_svg(lanes, f"When {len(rules)} rules would have fired").encode())
@@ -88,7 +88,8 @@ def read_labels(path: str | None) -> dict[str, Known] | None:
         raise CodecError(error.message, where=f"{path} {error.where}", hint=error.hint) from None
 
 
-def _replayed(rules: Sequence[AlertRule], history: RunHistory, params: Params) -> Replayed:
+def replayed(rules: Sequence[AlertRule], history: RunHistory, params: Params) -> Replayed:
+    """Return a run after replay: which of the rules are for it, and when they fired."""
     run = prepare(history, params.roles)
     config = fingerprint(history.info.config, params.ignore_keys)
     steps = [series.step for series in run.by_role.values() if series.step.size]
