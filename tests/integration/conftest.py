@@ -54,7 +54,7 @@ def source(server: StandIn) -> Iterator[WandbSource]:
     server.world.add_project("team", "p")
     server.clear_faults()
     server.read_only = False
-    pace = AdaptivePace(server.url, patience=5.0, pause=0.05)
+    pace = AdaptivePace(server.url, patience=2.0, pause=0.05)
     opened = WandbSource("wandb://team/p", limits=replace(QUICK, pace=pace))
     opened.client.service()
     server.counts.clear()

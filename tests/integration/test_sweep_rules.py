@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import subprocess
 import sys
 import threading
@@ -86,3 +88,49 @@ def test_a_sweep_tells_once_and_makes_up_for_a_failed_delivery(
     assert not any(SECRET in text for text in everything)
     nobody = swept()
     assert (nobody.returncode, "nobody to tell" in nobody.stderr) == (2, True)
+
+
+# The program itself, which is killed in front of one run.
+KILLED = """
+import os, signal, sys
+from runtriage.cli.app import main
+from runtriage.trackers.mlflow.source import MlflowSource
+read = MlflowSource.read
+def noted(self, info):
+    if info.name == os.environ.get("DIE_AT"):
+        os.kill(os.getpid(), signal.SIGKILL)
+    return read(self, info)
+MlflowSource.read = noted
+main(sys.argv[1:])
+"""
+
+
+def test_a_sweep_that_goes_on_tells_of_what_was_judged_before(
+    mlflow_server: RealServer, tmp_path: Path, hook: tuple[str, list[dict[str, Any]], list[int]]
+) -> None:
+    """The kill came before anybody was told: --resume tells of the run that was judged by then, once."""
+    url, received, _ = hook
+    experiment = mlflow_server.experiment(name := "sweep rules resumed")
+    for number in range(5, -1, -1):  # listed newest first, each a config of its own
+        run = mlflow_server.run(experiment, f"r{number}", start=1_700_000_000_000 - number)
+        mlflow_server.params(run, {"width": str(number)})
+        mlflow_server.log(run, "loss", [(i, 2.0 - i / 100, 1_700_000_000_000 + i) for i in range(60)])
+        if number == 0:
+            mlflow_server.log(run, "loss", [(60, float("nan"), 1_700_000_000_060)])
+    (tmp_path / "rules.yaml").write_bytes(encode_rules(RuleSet(schema=RULES_SCHEMA, rules=RULES)))
+    (tmp_path / "runtriage.toml").write_text(f'[sweep]\nrules = "rules.yaml"\nnotify = ["{url}"]\nreaders = 1\n')
+
+    def swept(*words: str, die_at: str = "") -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, "-c", KILLED, "sweep", mlflow_server.address(name), "--cache", "off", *words],
+            cwd=tmp_path, env={**os.environ, "DIE_AT": die_at}, capture_output=True, text=True, timeout=120,
+            check=False,
+        )
+
+    killed = swept(die_at="r5")
+    assert (killed.returncode, received) == (-signal.SIGKILL, [])
+    resumed = swept("--resume")
+    assert (resumed.returncode, "going on: " in resumed.stderr, SECRET in resumed.stderr) == (0, True, False)
+    assert [message["title"] for message in received] == ["r0: The loss is NaN"]
+    assert "alerts: 1 messages sent, 6 runs looked at" in resumed.stdout
+    assert (swept().returncode, len(received)) == (0, 1)

@@ -15,15 +15,15 @@ from runtriage.outputs import tags
 from runtriage.testing.synth import cohort
 
 pytestmark = pytest.mark.integration
-# The program itself, which lingers in the middle of marking a run.
+# The program itself, which lingers in the middle of marking its first run.
 LINGERING = """
 import sys, time
 from runtriage.cli.app import main
 from runtriage.trackers.mlflow.source import MlflowSource
-apply = MlflowSource.apply
+apply, lingers = MlflowSource.apply, [4.0]
 def lingering(self, info, plan):
     print("begins", info.id, flush=True)
-    time.sleep(3)
+    time.sleep(lingers.pop() if lingers else 0)
     apply(self, info, plan)
     print("has written", info.id, flush=True)
 MlflowSource.apply = lingering
