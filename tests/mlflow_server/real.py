@@ -125,12 +125,28 @@ class RealServer(Rest):
         ``127.0.0.1:PORT``, as it stands in an address.
     database
         Its SQLite file.
+    pid
+        Of its group of processes.
     """
 
-    def __init__(self, port: int, database: Path) -> None:
+    def __init__(self, port: int, database: Path, pid: int) -> None:
         super().__init__(f"http://127.0.0.1:{port}")
         self.host = f"127.0.0.1:{port}"
         self.database = database
+        self.pid = pid
+
+    def requests(self) -> int:
+        """Return how many requests to the API were answered so far, as the server's log has it."""
+        return (self.database.parent / "server.log").read_bytes().count(b" /api/2.0/")
+
+    def cpu_seconds(self) -> float:
+        """Return the CPU seconds that its processes have used so far (Linux)."""
+        ticks = 0
+        for entry in Path("/proc").glob("[0-9]*/stat"):
+            with contextlib.suppress(OSError):
+                fields = entry.read_text().rpartition(")")[2].split()
+                ticks += int(fields[11]) + int(fields[12]) if int(fields[2]) == self.pid else 0
+        return ticks / os.sysconf("SC_CLK_TCK")
 
     def insert(self, run: str, key: str, points: Iterable[tuple[int, float, int]]) -> None:
         """Write points (step, value, time stamp) of one metric into the database: thousands in no time."""
@@ -158,7 +174,7 @@ def real_server(folder: Path, *options: str) -> Iterator[RealServer]:
             [*command, *options], cwd=folder, env=environment, stdout=log, stderr=log, start_new_session=True
         )
     try:
-        server = RealServer(port, folder / "mlflow.db")
+        server = RealServer(port, folder / "mlflow.db", process.pid)
         _wait(server, process, folder / "server.log")
         yield server
     finally:
