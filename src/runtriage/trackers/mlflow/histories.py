@@ -1,10 +1,11 @@
 """Full metric histories over pages that move while they are read.
 
-``metrics/get-history`` is the one endpoint that neither samples (``…-bulk-interval`` does beyond 2,500 rows) nor cuts
-off (``…-bulk`` does beyond 25,000 rows), both without a word. Its pages are OFFSET pages over a live table, ordered by
-time stamp: a point that comes in late, with an old time stamp, moves all rows after it by one, so that the next page
-repeats a row and the new point is on no page. Each page is therefore asked for from a few rows before the end of the
-last one, and if those rows are not the same again, everything is read once more.
+``metrics/get-history`` is the one endpoint that neither samples (``…-bulk-interval`` does beyond 2,500 rows; see
+:mod:`~runtriage.trackers.mlflow.windows`) nor cuts off (``…-bulk`` does beyond 25,000 rows), both without a word. Its
+pages are OFFSET pages over a live table, ordered by time stamp: a point that comes in late, with an old time stamp,
+moves all rows after it by one, so that the next page repeats a row and the new point is on no page. Each page is
+therefore asked for from a few rows before the end of the last one, and if those rows are not the same again, everything
+is read once more.
 
 The same makes tails. A listing's latest point of a metric does not: it is the one of the highest step, and does not
 change while a run that was resumed at a lower step catches up, so every metric is asked for. Points are only ever added
@@ -26,6 +27,7 @@ from runtriage.trackers.joints import joined, part, same
 from runtriage.trackers.mlflow import wire
 from runtriage.trackers.mlflow.client import ApiError, MlflowClient
 from runtriage.trackers.mlflow.rows import Rows, track
+from runtriage.trackers.mlflow.windows import read_windows
 
 POINTS_PER_PAGE = 25_000
 _OVERLAP = 10
@@ -51,14 +53,24 @@ class MetricReader:
         self._client = client
         self._points_per_page = points_per_page
 
-    def read(self, run_id: str, key: str) -> tuple[Track, str | None]:
+    def read(self, run_id: str, key: str, last: int | None = None) -> tuple[Track, str | None]:
         """Return all points, and a sentence on what may be missing, or None; of an unknown metric, no points.
+
+        Parameters
+        ----------
+        run_id, key
+            The metric.
+        last
+            Its highest step, if the run is over.
 
         Raises
         ------
         SourceError
             As :meth:`MlflowClient.get`.
         """
+        rows = read_windows(self._client, run_id, key, last) if last is not None else None
+        if rows is not None:
+            return track([rows]), None
         parts: list[Rows] = []
         for _ in range(_PASSES):
             passed, steady = self._read_pages(run_id, key)

@@ -13,6 +13,7 @@ from urllib.parse import quote, urlsplit
 from runtriage.errors import RunNotFoundError, RunReadError, SourceError
 from runtriage.model.history import RunHistory, RunInfo, Track
 from runtriage.model.marks import Marks, WritePlan
+from runtriage.model.vocab import RunState
 from runtriage.trackers.mlflow import wire
 from runtriage.trackers.mlflow.access import Access, access_to
 from runtriage.trackers.mlflow.artifacts import PANEL_PATH, ArtifactStore
@@ -130,7 +131,7 @@ class MlflowSource:
     def _read(self, info: RunInfo, known: Mapping[str, Track]) -> RunHistory:
         run = self._get(info.id)
         try:
-            found = {key: self._points(info.id, key, known.get(key)) for key in run.metric_keys}
+            found = {key: self._points(run, key, known.get(key)) for key in run.last_steps}
         except ApiError as error:
             self._raise_for_run(error, info.id)
         if not all(len(track.step) for track, _ in found.values()):
@@ -199,9 +200,10 @@ class MlflowSource:
         """Release connections. May be called twice."""
         self._client.close()
 
-    def _points(self, run_id: str, key: str, known: Track | None) -> tuple[Track, str | None]:
-        found = self._metrics.continued(run_id, key, known) if known is not None else None
-        return (found, None) if found is not None else self._metrics.read(run_id, key)
+    def _points(self, run: wire.RunRecord, key: str, known: Track | None) -> tuple[Track, str | None]:
+        found = self._metrics.continued(run.id, key, known) if known is not None else None
+        last = None if run.state in (RunState.RUNNING, RunState.UNKNOWN) else run.last_steps[key]
+        return (found, None) if found is not None else self._metrics.read(run.id, key, last)
 
     def _get(self, run_id: str) -> wire.RunRecord:
         try:

@@ -136,8 +136,8 @@ class RunRecord:
         Seconds since the epoch, or None.
     config, tags
         Parsed parameters and all tags.
-    metric_keys
-        Names of all metrics ever logged, in the server's order.
+    last_steps
+        Name of each metric ever logged, in the server's order, to its highest step.
     cursor
         As :attr:`~runtriage.model.history.RunInfo.cursor`.
     """
@@ -151,7 +151,7 @@ class RunRecord:
     started: float | None
     config: Mapping[str, Any]
     tags: Mapping[str, str]
-    metric_keys: tuple[str, ...]
+    last_steps: Mapping[str, int]
     cursor: str
 
     def info(self, *, source: str, url: str) -> RunInfo:
@@ -261,7 +261,7 @@ def _record(run: _RunBody) -> RunRecord:
         started=seconds(info.start_time),
         config={pair.key: parse_param(pair.value) for pair in data.params},
         tags={pair.key: pair.value for pair in data.tags},
-        metric_keys=tuple(dict.fromkeys(found.key for found in data.metrics)),
+        last_steps={found.key: found.step for found in data.metrics},
         cursor=_cursor(run),
     )
 

@@ -166,7 +166,7 @@ def test_words_for_states(word_: str, state: RunState) -> None:
 
 def test_a_run_without_anything_is_a_run() -> None:
     """Fields that a server leaves out have defaults."""
-    assert (run().metric_keys, run().config, run().started) == ((), {}, None)
+    assert (run().last_steps, run().config, run().started) == ({}, {}, None)
 
 
 def test_the_cursor_ignores_tags_and_order() -> None:
