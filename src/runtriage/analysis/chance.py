@@ -57,5 +57,5 @@ def lasting(z: Array) -> float:
     """Return the largest size that three bins in a row pass to the same side."""
     if z.size < _LEAST_BINS:
         return 0.0
-    known = np.nan_to_num(z)
+    known = np.where(np.isnan(z), 0.0, z)
     return float(max(np.minimum(np.minimum(y[:-2], y[1:-1]), y[2:]).max() for y in (known, -known)))

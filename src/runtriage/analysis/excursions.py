@@ -71,18 +71,18 @@ def excursions_of(
         Per run, role to the cohort's level per bin, shape (B,); a role that is missing is detrended by its own level
         alone.
     """
+    for role, floor in NOISE_FLOOR.items():
+        _lay_noise(sketches, role, axis, floor)
     bases = [_slow_levels(sketches, role, centres) for role in NOISE_FLOOR]
     out = []
     for sketch, levels in zip(sketches, zip(*bases, strict=True), strict=True):
         residual: dict[str, Array] = {}
         units: dict[str, Array] = {}
         rows: dict[str, Array] = {}
-        for (role, floor), base in zip(NOISE_FLOOR.items(), levels, strict=True):
+        for role, base in zip(NOISE_FLOOR, levels, strict=True):
             known = np.isfinite(base)
-            if role not in sketch.rows or known.sum() < 3:
-                continue
-            sd = _local_sd(sketch, role, axis, floor)
-            if sd is None:
+            sd = sketch.local_sd.get(role)
+            if sd is None or known.sum() < 3:
                 continue
             step, value = sketch.rows[role]
             e = value - sketch.along(role, axis, base)
@@ -95,15 +95,14 @@ def excursions_of(
     return out
 
 
-def _local_sd(sketch: Sketch, role: str, axis: Axis, floor: float) -> Array | None:
-    """Noise of a role at each row; None where it is not known anywhere."""
-    if role not in sketch.local_sd:
-        noise = moving_median(sketch.noise[role], _HALF_WINDOW)
-        noisy = np.isfinite(noise)
-        if not noisy.any():
-            return None
-        sketch.local_sd[role] = sketch.along(role, axis, np.maximum(noise, floor))
-    return sketch.local_sd[role]
+def _lay_noise(sketches: Sequence[Sketch], role: str, axis: Axis, floor: float) -> None:
+    """Lay the noise of a role along the rows of each run that does not have it yet, where it is known at all."""
+    due = [s for s in sketches if role in s.rows and role not in s.local_sd]
+    if not due:
+        return
+    for sketch, noise in zip(due, moving_median(np.array([s.noise[role] for s in due]), _HALF_WINDOW), strict=True):
+        if np.isfinite(noise).any():
+            sketch.local_sd[role] = sketch.along(role, axis, np.maximum(noise, floor))
 
 
 def peaks_of(z: Mapping[str, Array], steps: Mapping[str, Array], axis: Axis) -> dict[str, Array]:
@@ -191,7 +190,7 @@ def _averaged(unit: Array, width: int) -> Array:
     every = max(1, unit.size // _SAMPLE)
     sample, rows = mean[::every], unit[::every]
     ratio = median(np.abs(sample - median(sample))) / max(median(np.abs(rows - median(rows))), 1e-12)
-    return mean / float(np.clip(ratio, width**-0.5, 1.0))
+    return np.asarray(mean / min(max(ratio, width**-0.5), 1.0))
 
 
 def _largest(at: NDArray[np.intp], z: Array) -> Array:

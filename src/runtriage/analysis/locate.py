@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from runtriage.analysis.order_stats import Array, median, sorted_quantile
+from runtriage.analysis.order_stats import Array, median
 
 _CUT = 0.02
 
@@ -66,10 +66,15 @@ def locate(residual: Array, start: int, stop: int) -> Onset:
 
 def _quantiles(values: Array, places: tuple[float, float]) -> tuple[float, float]:
     """Take two quantiles of values without NaN, by the linear rule."""
-    ordered = np.sort(values)[None]
-    count = np.array([values.size])
-    low, high = (float(sorted_quantile(ordered, count, q)[0]) for q in places)
+    ordered = np.sort(values)
+    low, high = (_quantile(ordered, q * (values.size - 1)) for q in places)
     return low, high
+
+
+def _quantile(ordered: Array, at: float) -> float:
+    low = int(at)
+    a, b = float(ordered[low]), float(ordered[min(low + 1, ordered.size - 1)])
+    return a + (at - low) * (b - a)
 
 
 def _bend(y: Array) -> tuple[int, float]:

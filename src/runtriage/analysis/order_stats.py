@@ -55,6 +55,10 @@ def nan_median(values: Array, axis: int) -> Array:
         The axis that disappears.
     """
     ordered = _sorted_last(values, axis)
+    m = ordered.shape[-1]
+    if m and np.isfinite(ordered[..., -1]).all():  # nothing is missing: the same places in every row
+        low = ordered[..., (m - 1) // 2]
+        return np.array(low) if m % 2 else np.asarray(low + 0.5 * (ordered[..., m // 2] - low))
     return sorted_quantile(ordered, _finite_count(ordered), 0.5)
 
 
@@ -243,12 +247,11 @@ def moving_median(values: Array, half_width: int) -> Array:
     inner = np.array(_windows(values, width))
     inner.sort(axis=-1)
     out[..., half_width : m - half_width] = inner[..., half_width]
-    # only windows at the ends are cut short
-    out[..., :half_width] = nan_median(
-        _windows(_padded(values[..., : width - 1], half_width), width), -1
-    )[..., :half_width]
-    tail = nan_median(_windows(_padded(values[..., m - width + 1 :], half_width), width), -1)
-    out[..., m - half_width :] = tail[..., half_width:]
+    # only windows at the ends are cut short; both ends at once, the last one turned round
+    ends = np.array([values[..., : width - 1], values[..., : -width : -1]])
+    short = nan_median(_windows(_padded(ends, half_width), width)[..., :half_width, :], -1)
+    out[..., :half_width] = short[0]
+    out[..., : -half_width - 1 : -1] = short[1]
     return out
 
 

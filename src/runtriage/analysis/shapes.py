@@ -12,7 +12,7 @@ from typing import Literal
 
 import numpy as np
 
-from runtriage.analysis.order_stats import Array
+from runtriage.analysis.order_stats import Array, median
 
 ShapeName = Literal["step", "stall", "rise"]
 
@@ -60,7 +60,7 @@ def best_shape(r: Array, sd: Array, centre: Array, mid: Array) -> Shape | None:
         return None
     y, weight, c, t = r[good], sd[good] ** -2.0, centre[good], mid[good]
     cap = 6.0 * sd[good]
-    y = np.clip(y, -np.maximum(cap, np.abs(np.median(y)) * 2 + cap), None)
+    y = np.maximum(y, -np.maximum(cap, abs(median(y)) * 2 + cap))
     n = y.size
     starts = np.arange(1, n - 2)
     behind = np.arange(n)[None, :] >= starts[:, None]

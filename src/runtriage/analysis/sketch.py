@@ -117,7 +117,7 @@ class Sketch:
             self.place[role] = at, np.maximum(step - axis.mid[at], 0.0)
         at, since = self.place[role]
         slope = np.zeros(level.size)
-        np.divide(np.diff(level), np.diff(axis.mid), out=slope[:-1])
+        np.divide(level[1:] - level[:-1], axis.mid[1:] - axis.mid[:-1], out=slope[:-1])
         out = slope.take(at)
         out *= since
         out += level.take(at)

@@ -59,7 +59,7 @@ def _pinned(view: RunView) -> Form | None:
     z = view.z.get(Role.GRAD_NORM)
     if norm is None or z is None or norm.value.size < 100 or not (np.abs(z) >= view.limit(Role.GRAD_NORM)).any():
         return None
-    found = _pin(norm.value)
+    found = view.once("pin", lambda: _pin(norm.value))
     if found is None:
         return None
     first, top, share = found
