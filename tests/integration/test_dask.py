@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import os
 import socket
-import subprocess
-import sys
 import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
@@ -18,7 +14,6 @@ from typing import Any
 import pytest
 from dask_cluster import Cluster, cluster
 from dask_cluster.work import deadly, slow
-from mlflow_server.real import RealServer
 
 from runtriage.codec import encode_report
 from runtriage.errors import ClusterError, UsageError
@@ -236,23 +231,3 @@ def test_a_stranger_on_the_port_is_not_a_scheduler(answer: bytes) -> None:
         thread.start()
         with pytest.raises(ClusterError, match="no Dask scheduler answers"):
             DaskExecutor(f"tcp://127.0.0.1:{server.getsockname()[1]}")
-
-
-def test_marks_are_the_same_and_written_once_though_a_worker_dies(
-    mlflow_server: RealServer, tmp_path: Path, runs: Path
-) -> None:
-    """A sweep of a real server by two workers, one killed, leaves marks that a serial sweep has nothing to add to."""
-    experiment = "dask"
-    number = mlflow_server.experiment(experiment)
-    for index in range(4):
-        for history in cohort(3, first_seed=10 * index, steps=60, config={"lr": 1e-3, "width": index + 1}):
-            mlflow_server.put(number, dataclasses.replace(history))
-    words = [sys.executable, "-m", "runtriage", "sweep", mlflow_server.address(experiment), "--write", "tags"]
-    with cluster(tmp_path / "dask", 2) as made:
-        command = [*words, "--executor", f"dask:{made.file}"]
-        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-        time.sleep(2.5)
-        made.workers[1].kill()
-        told, _ = process.communicate(timeout=150)
-    again = subprocess.run(words, capture_output=True, text=True, timeout=150, check=False)
-    assert ("12 runs changed" in told, "0 runs changed, 12 already right" in again.stdout) == (True, True), told

@@ -26,8 +26,10 @@ class Gate:
         ``HOST:PORT`` of the gate.
     began, refused
         When requests began, and when some were sent away: seconds of the monotonic clock.
+    asked
+        Method, path with query, and body of each request.
     most
-        Requests of histories in the gate at the same time, at most.
+        Requests in the gate at the same time, at most.
     """
 
     target: str
@@ -35,15 +37,17 @@ class Gate:
     host: str = ""
     began: list[float] = field(default_factory=list)
     refused: list[float] = field(default_factory=list)
+    asked: list[tuple[str, str, bytes]] = field(default_factory=list)
     most: int = 0
     _now: int = 0
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def enter(self) -> float | None:
+    def enter(self, request: tuple[str, str, bytes]) -> float | None:
         """Let a request in, or return the seconds to ask for."""
         with self._lock:
             asked = self.refuses(self.began, self.refused)
             self.began.append(time.monotonic())
+            self.asked.append(request)
             self._now += 1
             self.most = max(self.most, self._now)
             return asked
@@ -87,7 +91,7 @@ class _Handler(BaseHTTPRequestHandler):
         server: Any = self.server
         gate: Gate = server.gate
         body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
-        asked = gate.enter()
+        asked = gate.enter((self.command, self.path, body))
         try:
             if asked is None:
                 self._forward(gate.target, body)

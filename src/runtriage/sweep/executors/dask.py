@@ -1,4 +1,4 @@
-"""A Dask cluster behind the same ordered, bounded map: only this module and ``dask_shared`` import ``distributed``.
+"""A Dask cluster behind the same ordered, bounded map: only ``dask*`` modules import ``distributed``.
 
 A piece of work may be done more than once (a worker died, its result was lost with it) and must bear that; what has an
 effect outside, such as writing marks, stays in the caller's process.
@@ -29,6 +29,7 @@ try:
 except ModuleNotFoundError as error:
     raise MissingExtraError("distributed is not installed", hint="pip install 'runtriage[dask]'") from error
 
+from runtriage.sweep.executors.dask_local import own_cluster
 from runtriage.sweep.executors.dask_shared import ClusterPace, SharedTurn, WorkerPaces, register
 from runtriage.trackers.pace import share
 
@@ -92,7 +93,7 @@ class DaskExecutor:
         self._killers = 0
         self._turns: list[str] = []
         self._paced: bool | None = None
-        self._cluster = None if where else _own_cluster(workers)
+        self._cluster = None if where else own_cluster(workers)
         try:
             self._client = _connected(self._cluster if self._cluster is not None else scheduler_address(where))
         except BaseException:
@@ -241,17 +242,6 @@ def _checked(address: str, where: str) -> str:
     if _REMOTE.fullmatch(address) is None:
         raise UsageError("this is not the address of a Dask scheduler", where=redacted(where), hint=_FORMS)
     return address
-
-
-def _own_cluster(workers: int) -> LocalCluster:
-    try:
-        return LocalCluster(
-            n_workers=workers, threads_per_worker=1, processes=True, host="127.0.0.1",
-            dashboard_address="127.0.0.1:0", scheduler_kwargs={"dashboard": False},
-            silence_logs=logging.WARNING if os.environ.get("RUNTRIAGE_DEBUG") else logging.CRITICAL,
-        )
-    except (OSError, RuntimeError, TimeoutError) as error:
-        raise ClusterError(f"no Dask cluster could be started here: {error}") from error
 
 
 def _connected(to: LocalCluster | str) -> Client:
