@@ -22,6 +22,7 @@ _SCOPE_JUMP = 0.62
 _FACTOR_SPREAD = 0.25
 _SMALL = 0.3
 _PASSING = 0.12
+_BACK = 0.3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -193,9 +194,12 @@ def _upward(view: RunView, change: _Change, hot: tuple[int, int], last: int) -> 
 
 def _passes(view: RunView, hot: tuple[int, int], last: int) -> bool:
     """Tell whether the loss left the cohort for a short while and was back for at least as long."""
+    r = view.r[Role.LOSS]
     width, after = hot[1] - hot[0], last - hot[1]
-    back = middle(view.z[Role.LOSS], hot[1] + width, last)
-    return hot[0] > 3 and width <= _PASSING * view.axis.bins and after >= 2 * width and back < 0.0
+    if hot[0] <= 3 or width > _PASSING * view.axis.bins or after < 2 * width:
+        return False
+    before = min(middle(r, hot[0] - 8, hot[0] - 1), middle(r, 0, hot[0]))  # it may have left before it was certain
+    return middle(r, hot[1] + width, last) - before < _BACK * (middle(r, *hot) - before)
 
 
 def _by_shape(view: RunView, change: _Change, last: int) -> tuple[FindingKind, int, int]:
