@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import multiprocessing
+import signal
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Executor as Pool
@@ -59,4 +60,9 @@ class ProcessExecutor(_PoolExecutor):
 
     def __init__(self, workers: int) -> None:
         context = multiprocessing.get_context("spawn")
-        super().__init__(ProcessPoolExecutor(workers, mp_context=context), workers)
+        super().__init__(ProcessPoolExecutor(workers, mp_context=context, initializer=_leave_signals), workers)
+
+
+def _leave_signals() -> None:
+    """Ignore Ctrl-C in a worker: a terminal sends it to all, and the parent ends the workers."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
