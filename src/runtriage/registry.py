@@ -12,7 +12,7 @@ from importlib.metadata import EntryPoint, entry_points
 from typing import TYPE_CHECKING, Any, cast
 
 from runtriage.errors import MissingExtraError, UsageError
-from runtriage.model.refs import forms_hint, parse_address, redacted
+from runtriage.model.refs import meant_hint, parse_address, redacted
 
 if TYPE_CHECKING:
     from runtriage.trackers.base import HistorySource
@@ -85,7 +85,7 @@ def _factory(address: str) -> Callable[[str], Any]:
 def _plugin(scheme: str, address: str) -> Callable[[str], Any]:
     points = [point for point in entry_points(group=GROUP) if point.name.lower() == scheme]
     if not points:
-        raise UsageError(f"nothing here opens {scheme}: addresses", where=redacted(address), hint=forms_hint())
+        raise UsageError(f"nothing here opens {scheme}: addresses", where=redacted(address), hint=meant_hint(address))
     if len({point.value for point in points}) > 1:
         claims = " and ".join(sorted(_claim(point) for point in points))
         raise UsageError(f"two plugins open {scheme}: addresses: {claims}", where=redacted(address), hint="remove one")

@@ -49,6 +49,22 @@ def test_unknown_scheme_lists_the_known() -> None:
     assert "files:DIR" in caught.value.hint
 
 
+@pytest.mark.parametrize(
+    ("address", "meant"),
+    [
+        ("http://127.0.0.1:5000", "mlflow://127.0.0.1:5000/EXPERIMENT"),
+        ("https://me:pw@ml.example/#/experiments/1", "mlflow+https://ml.example/EXPERIMENT"),
+        ("./runs", "files:./runs"),
+    ],
+)
+def test_what_people_paste_is_understood_in_the_hint(address: str, meant: str) -> None:
+    """The address of MLflow's page and a bare folder are refused with the form that was probably meant."""
+    with pytest.raises(UsageError) as caught:
+        open_source(address)
+    assert meant in caught.value.hint
+    assert "pw" not in f"{caught.value} {caught.value.hint}"
+
+
 def test_plugin_opens_its_scheme(install: Path) -> None:
     """A scheme of an installed plugin is opened by the plugin."""
     distribution(install, "one", "myruns = some_plugin_module:Source")

@@ -43,17 +43,15 @@ def run(*, keep: bool, port: int) -> int:
     histories = _bundled()
     _avoid_proxies()
     folder = tempfile.TemporaryDirectory(prefix="runtriage-demo-", ignore_cleanup_errors=True)
-    with _ending_on_signals(), folder as name:
-        note(f"runtriage: starting an MLflow server in {name}")
-        with served(Path(name), port) as server:
-            _load(server, histories)
-            source = f"mlflow://{server.place}/{EXPERIMENT}"
-            out(f"$ runtriage sweep {source} --write all")
-            settings = Settings(sweep=SweepSettings(write=("all",)), cache=CacheSettings(address="off"))
-            with perform(Ask(source=source), settings) as swept:
-                code = tell(swept, Ask(source=source), settings)
-                _tell_addresses(source, [entry.report for entry in swept.entries()])
-            _stay(server, keep=keep)
+    with _ending_on_signals(), folder as name, served(Path(name), port) as server:
+        _load(server, histories)
+        source = f"mlflow://{server.place}/{EXPERIMENT}"
+        out(f"$ runtriage sweep {source} --write all")
+        settings = Settings(sweep=SweepSettings(write=("all",)), cache=CacheSettings(address="off"))
+        with perform(Ask(source=source), settings) as swept:
+            code = tell(swept, Ask(source=source), settings)
+            _tell_addresses(source, [entry.report for entry in swept.entries()])
+        _stay(server, keep=keep)
     return code
 
 

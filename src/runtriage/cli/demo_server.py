@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
+from runtriage.cli.console import note
 from runtriage.errors import MissingExtraError, SourceUnreachableError
 
 START_SECONDS = 120.0
@@ -43,6 +44,7 @@ def served(folder: Path, port: int) -> Iterator[Server]:
         version("mlflow")
     except PackageNotFoundError:
         raise MissingExtraError("the demo needs MLflow itself", hint="pip install 'runtriage[demo]'") from None
+    note(f"runtriage: starting an MLflow server in {folder}")
     log = folder / "server.log"
     with log.open("wb") as stream:
         process = subprocess.Popen(  # noqa: S603  our own interpreter, no word of a user

@@ -27,6 +27,7 @@ LOCAL_SCHEMES: frozenset[str] = frozenset({"files", "mlflow-local", "wandb-local
 SQL_SCHEME = "mlflow-sql"
 _SHOWN_OPTIONS = ("host", "port", "dbname", "service", "sslmode")
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):")
+_PAGE = re.compile(r"(https?)://([A-Za-z0-9.\-\[\]:]+)", re.IGNORECASE)
 _USERINFO = re.compile(r"//[^/]*@")
 _READABLE = " @:+=,()"
 
@@ -115,7 +116,7 @@ def parse_address(text: str) -> Address:
     """
     match = _SCHEME.match(text.strip())
     if match is None:
-        raise UsageError("this is not the address of a source", where=redacted(text), hint=forms_hint())
+        raise UsageError("this is not the address of a source", where=redacted(text), hint=meant_hint(text))
     scheme, rest = match[1].lower(), text.strip()[match.end() :]
     if scheme in LOCAL_SCHEMES:
         return Address(scheme=scheme, location=_folder(rest, text))
@@ -155,6 +156,25 @@ def database_url(address: str) -> str:
 def forms_hint() -> str:
     """Return the sentence that lists the supported forms."""
     return "supported: " + ", ".join(FORMS)
+
+
+def meant_hint(text: str) -> str:
+    """Return what was probably meant by an address that is none, and the supported forms.
+
+    Examples
+    --------
+    >>> meant_hint("http://me:secret@host:5000/#/experiments/1").partition(";")[0]
+    'an MLflow server is mlflow://host:5000/EXPERIMENT'
+    >>> meant_hint("runs").partition(";")[0]
+    'a folder of runs is files:runs'
+    """
+    page = _PAGE.match(redacted(text).strip())
+    if page is not None:
+        secure = "+https" if page[1].lower() == "https" else ""
+        return f"an MLflow server is mlflow{secure}://{page[2]}/EXPERIMENT; {forms_hint()}"
+    if _SCHEME.match(text.strip()) is None:
+        return f"a folder of runs is files:{redacted(text).strip()}; {forms_hint()}"
+    return forms_hint()
 
 
 def redacted(text: str) -> str:
