@@ -16,7 +16,7 @@ from wandb_server.samples import put
 from runtriage.cli.sweep_files import json_lines
 from runtriage.cli.sweep_perform import Ask, perform
 from runtriage.model.history import RunHistory
-from runtriage.settings import CacheSettings, Settings
+from runtriage.settings import CacheSettings, Settings, SweepSettings
 from runtriage.testing.synth import cohort, faulty
 from runtriage.trackers.cache.source import CachedSource
 
@@ -96,3 +96,18 @@ def test_asked_for_afresh(project: tuple[str, Callable[[], None]], tmp_path: Pat
     reports(address, tmp_path)
     reports(address, tmp_path, fresh=True)
     assert counts == {"whole": 10}
+
+
+def test_nothing_new_costs_a_listing(mlflow_server: RealServer, tmp_path: Path) -> None:
+    """A sweep that writes and finds nothing new asks twice: for the experiment, and for its runs."""
+    experiment = mlflow_server.experiment()
+    for history in RUNS:
+        mlflow_server.put(experiment, history)
+    settings = Settings(cache=CacheSettings(address=str(tmp_path)), sweep=SweepSettings(write=("tags",)))
+    ask = Ask(source=mlflow_server.address(experiment))
+    with perform(ask, settings) as swept:
+        assert not swept.tally.failed
+    before = mlflow_server.requests()
+    with perform(ask, settings) as swept:
+        assert swept.tally.kept == len(RUNS)
+    assert mlflow_server.requests() - before == 2

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
 import pytest
 
 pytest.importorskip("wandb")
@@ -181,3 +182,26 @@ def test_long_tails(server: StandIn, source: WandbSource) -> None:
     found = continued(source, cached)
     assert found is not None
     assert len(found.tracks["loss"].step) == 400
+
+
+def test_any_way_to_log(server: StandIn, source: WandbSource) -> None:
+    """Whatever is appended, rewound, started again or exported: what reading whole gives, or nothing."""
+    rng = np.random.default_rng(11)
+    run, clock, tails = running(server, 30), CLOCK + 30, 0
+    known = read(source)
+    for _ in range(60):
+        what = str(rng.choice(["grow", "grow", "grow", "rewind", "again", "export", "sparse"]))
+        top = run.rows[-1]["_step"] + 1
+        start = {"rewind": max(top - int(rng.integers(1, 20)), 1), "again": 0, "sparse": top + 7}.get(what, top)
+        if what == "rewind":
+            run.rows[:] = [row for row in run.rows if row["_step"] < start]
+            run.partitions, run.exported = [], 0  # what was exported holds rows that are gone
+        if what == "export":
+            server.world.export(run, int(rng.integers(run.exported, len(run.rows) + 1)))
+        new = rows(start, start + int(rng.integers(0, 25)), acc=float(rng.choice([math.nan, 1.0, math.inf])))
+        run.rows += [{**row, "_timestamp": clock + i} for i, row in enumerate(new)]
+        clock += len(new)
+        found = continued(source, known)
+        tails += found is not None
+        known = found or read(source)
+    assert tails >= 10
