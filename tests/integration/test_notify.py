@@ -16,9 +16,11 @@ from mlflow_server.real import RealServer
 from wandb_server import StandIn
 from wandb_server.samples import put
 
-from runtriage.model.rule import RULES_SCHEMA, AlertRule, NonFinite, RuleSet
+from runtriage.model.marks import WritePlan
+from runtriage.model.rule import RULES_SCHEMA, AlertRule, Ended, NonFinite, RuleSet
 from runtriage.notify.message import Message
 from runtriage.outputs import tags
+from runtriage.outputs.plan import clear
 from runtriage.pipeline import Params
 from runtriage.registry import open_source
 from runtriage.rules.codec import encode_rules
@@ -26,6 +28,7 @@ from runtriage.sweep.alerts import OnTheRun, tell
 from runtriage.trackers.wandb.source import WandbSource
 
 pytestmark = pytest.mark.integration
+ENDINGS = (AlertRule(id="failed", about="The run failed.", condition=Ended()),)
 RULES = (AlertRule(id="nan", about="The loss is NaN.", role="loss", condition=NonFinite()),)
 
 
@@ -61,7 +64,39 @@ def test_what_was_told_is_kept_on_a_running_wandb_run(server: StandIn, source: W
         box = Box()
         tell(source, list(source.list_runs()), RULES, params=Params(), memory=OnTheRun(source), sender=box)
         sent.append(len(box.taken))
-    assert (sent, run.tags) == ([1, 0, 0], [])
+    assert (sent, run.tags) == ([1, 0, 0], ["rt:watched"])
+
+
+def look(source: WandbSource) -> list[str]:
+    """Hold one round as a new process would, and return the titles of what was sent."""
+    box = Box()
+    tell(source, list(source.list_runs()), ENDINGS, params=Params(), memory=OnTheRun(source), sender=box)
+    return [message.title for message in box.taken]
+
+
+@pytest.mark.parametrize("between", ["nothing", "a sweep that clears the live file"])
+def test_a_wandb_run_that_fails_between_two_looks_is_told_once(
+    server: StandIn, source: WandbSource, between: str
+) -> None:
+    """The listing shows that the run was watched; its last word is told, kept in the summary, and the tag goes."""
+    run = put(server, state="running", rows=[{"loss": 1.0}] * 30)
+    sent = [look(source)]
+    run.state = "failed"
+    if between != "nothing":
+        (info,) = source.list_runs()
+        source.apply(info, WritePlan(set_tags={tags.STATUS: "healthy"}, delete_files=("runtriage/marks.json",)))
+    sent += [look(source), look(source)]
+    assert [len(titles) for titles in sent] == [0, 1, 0]
+    assert "rt:watched" not in run.tags
+
+
+def test_a_clear_takes_the_tag_of_a_watched_run_away(server: StandIn, source: WandbSource) -> None:
+    """Nothing of ours is left on a run that goes on."""
+    run = put(server, state="running", rows=[{"loss": 1.0}] * 30)
+    look(source)
+    (info,) = source.list_runs()
+    source.apply(info, clear(source.read_marks(info)))
+    assert (run.tags, source.read_marks(info).tags) == ([], {})
 
 
 def cli(*words: str, folder: Path) -> subprocess.CompletedProcess[str]:

@@ -52,7 +52,8 @@ class Sends(Protocol):
 class OnTheRun:
     """Remembers in a mark of the run itself: whoever tells the next time knows, from whatever machine.
 
-    A listing of MLflow shows the mark; one of W&B does not while the run goes on, so that it is read there.
+    A listing of MLflow shows the mark. One of W&B does not while the run goes on and until a mark was written after its
+    end: there it is read, and where the run has ended, only if the listing says by an empty mark that there is one.
     """
 
     def __init__(self, target: MarkTarget) -> None:
@@ -63,7 +64,7 @@ class OnTheRun:
         """Return what the mark says."""
         if info.id not in self._read:
             text = info.tags.get(tags.ALERTS)
-            if text is None and info.state in _LIVE:
+            if text == "" or (text is None and info.state in _LIVE):
                 text = self._target.read_marks(info).tags.get(tags.ALERTS)
             self._read[info.id] = decode_told(text or "")
         return self._read[info.id]

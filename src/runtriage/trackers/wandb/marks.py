@@ -1,6 +1,7 @@
 """Our marks in W&B's words: tags ``rt:*``, summary ``runtriage.*``. Pure.
 
-A tag is ours only if it is ``rt:`` and a word of our vocabularies: ``rt:todo`` of somebody else's stays.
+A tag is ours only if it is ``rt:`` and a word of our vocabularies: ``rt:todo`` of somebody else's stays. Beside the
+verdict there is ``rt:watched``: on a run that goes on it says that people were told of it, which no listing shows.
 """
 
 from __future__ import annotations
@@ -20,6 +21,8 @@ LIVE_FILE = "runtriage/marks.json"
 """Where the values of a run that still runs are kept: its own process would overwrite them in the summary."""
 
 STATUS, FINDINGS, NOTE = f"{OWN_PREFIX}status", f"{OWN_PREFIX}findings", f"{OWN_PREFIX}note"
+ALERTS = f"{OWN_PREFIX}alerts"
+WATCHED = "watched"
 _LEVELS = frozenset(level.value for level in Level)
 _KINDS = frozenset(kind.value for kind in FindingKind)
 GONE = "(tag removed)"
@@ -28,7 +31,7 @@ GONE = "(tag removed)"
 
 def is_own_tag(tag: str) -> bool:
     """Tell whether a tag is ours."""
-    return tag.startswith(TAG_PREFIX) and tag.removeprefix(TAG_PREFIX) in _LEVELS | _KINDS
+    return tag.startswith(TAG_PREFIX) and tag.removeprefix(TAG_PREFIX) in _LEVELS | _KINDS | {WATCHED}
 
 
 def tags_for(values: Mapping[str, str]) -> list[str]:
@@ -38,9 +41,10 @@ def tags_for(values: Mapping[str, str]) -> list[str]:
     return [TAG_PREFIX + word for word in words]
 
 
-def merged_tags(present: Iterable[str], values: Mapping[str, str]) -> list[str]:
+def merged_tags(present: Iterable[str], values: Mapping[str, str], *, live: bool) -> list[str]:
     """Return the tags of a run with ours replaced: others keep their order, their spelling and their duplicates."""
-    return [*(tag for tag in present if not is_own_tag(tag)), *tags_for(values)]
+    watched = [TAG_PREFIX + WATCHED] if live and values.get(ALERTS) else []
+    return [*(tag for tag in present if not is_own_tag(tag)), *tags_for(values), *watched]
 
 
 def values_found(present: Iterable[str], values: Mapping[str, str]) -> dict[str, str]:
@@ -51,6 +55,8 @@ def values_found(present: Iterable[str], values: Mapping[str, str]) -> dict[str,
     """
     out = dict(values)
     own = [tag.removeprefix(TAG_PREFIX) for tag in present if is_own_tag(tag)]
+    if WATCHED in own:
+        out.setdefault(ALERTS, "")  # what people were told is there to be read, even if not in a listing
     said = {STATUS: [w for w in own if w in _LEVELS], FINDINGS: [w for w in own if w in _KINDS]}
     for key, words in said.items():
         meant = [tag.removeprefix(TAG_PREFIX) for tag in tags_for({key: out.get(key, "")})]

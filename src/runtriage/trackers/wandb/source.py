@@ -156,10 +156,11 @@ class WandbSource:
         try:
             run = self.client.run(info.id)
             files = self.client.files(run)
+            before = self._values(self.client.fields(run.id), files)  # the plan may remove the file that holds them
             for path, content in plan.put_files.items():
                 self.client.put_file(run, path, content)
             self.client.delete_files([files[path] for path in plan.delete_files if path in files], where)
-            self._write(run, plan, files, where)
+            self._write(run, plan, files, before, where)
         except RunNotFoundError:
             raise
         except RunReadError as error:
@@ -240,7 +241,12 @@ class WandbSource:
 
     def _values(self, fields: Mapping[str, Any], files: Mapping[str, Any]) -> dict[str, str]:
         if wire.run_state(fields["state"]) is not RunState.RUNNING:
-            return own_values(fields["summaryMetrics"] or "{}")
+            said = own_values(fields["summaryMetrics"] or "{}")
+            told = {} if own.ALERTS in said else self._live_values(files)
+            return {k: v for k, v in told.items() if k == own.ALERTS} | said
+        return self._live_values(files)
+
+    def _live_values(self, files: Mapping[str, Any]) -> dict[str, str]:
         if own.LIVE_FILE not in files:
             return {}
         return own.decode_values(self.client.content(files[own.LIVE_FILE], self.address))
@@ -259,11 +265,12 @@ class WandbSource:
         except RunReadError:
             return ""
 
-    def _write(self, run: Any, plan: WritePlan, files: Mapping[str, Any], where: str) -> None:
+    def _write(
+        self, run: Any, plan: WritePlan, files: Mapping[str, Any], before: Mapping[str, str], where: str
+    ) -> None:
         fields = self.client.fields(run.id)
-        before = self._values(fields, files)
         shown = own.values_found(fields["tags"] or (), before)  # what the plan was made from
-        values = {k: v for k, v in own.after(shown, plan).items() if is_own(k) and v != own.GONE}
+        values = {k: v for k, v in own.after(shown, plan).items() if is_own(k) and v not in {own.GONE, ""}}
         if wire.run_state(fields["state"]) is RunState.RUNNING:
             if values and values != before:
                 self.client.put_file(run, own.LIVE_FILE, own.encode_values(values))
@@ -271,7 +278,9 @@ class WandbSource:
                 self.client.delete_files([files[own.LIVE_FILE]], where)
             fields = self.client.fields(run.id)
         changed: dict[str, Any] = {}
-        tags = own.merged_tags(fields["tags"] or (), values)
+        tags = own.merged_tags(
+            fields["tags"] or (), values, live=wire.run_state(fields["state"]) is RunState.RUNNING
+        )
         if tags != list(fields["tags"] or ()):
             changed["tags"] = tags
         if wire.run_state(fields["state"]) is not RunState.RUNNING:
