@@ -78,16 +78,21 @@ def test_distance_that_stays_is_no_departure(seed: int) -> None:
     assert np.nanmedian(np.abs(healthy(seed, 0.0).z)) < 3.0
 
 
-sizes = st.lists(st.one_of(st.just(0.0), st.floats(0.01, 200.0)), min_size=0, max_size=30)
-
-
 @settings(deadline=None, max_examples=150)
-@given(members=st.lists(sizes, min_size=0, max_size=7), own=sizes, data=st.data(), z=st.floats(0.0, 500.0))
-def test_tail_is_the_plain_loops(members: list[list[float]], own: list[float], data: st.DataObject, z: float) -> None:
-    """Anchor, rate, index and chance, whoever is chosen and however few bins there are."""
-    chosen = data.draw(st.lists(st.booleans(), min_size=len(members), max_size=len(members)))
-    found = TailPool.of([np.array(m) for m in members]).fit(np.array(chosen, dtype=bool), np.array(own))
-    expected = naive.tail([m for m, c in zip(members, chosen, strict=True) if c], own)
+@given(
+    seed=st.integers(0, 10_000), bins=st.lists(st.integers(0, 90), max_size=12), own=st.integers(0, 60),
+    missing=st.sampled_from([0.0, 0.3]), heavy=st.sampled_from([0.1, 0.5, 2.0]), z=st.floats(0.0, 500.0),
+)
+def test_tail_is_the_plain_loops(
+    seed: int, bins: list[int], own: int, missing: float, heavy: float, z: float
+) -> None:
+    """Anchor, rate, index and chance, whoever is chosen, however heavy the tail and however few bins there are."""
+    rng = np.random.default_rng(seed)
+    members = [rng.pareto(1 / heavy, size) * (rng.random(size) >= missing) for size in [*bins, own]]
+    chosen = rng.random(len(bins)) >= missing
+    found = TailPool.of(members[:-1]).fit(chosen, members[-1])
+    believed = [m.tolist() for m, c in zip(members[:-1], chosen, strict=True) if c]
+    expected = naive.tail(believed, members[-1].tolist())
     assert (found.anchor, found.rate, found.index) == pytest.approx(expected, rel=1e-6)
     assert found.p_run(z) == pytest.approx(naive.chance(expected, z), rel=1e-4, abs=1e-12)
 
