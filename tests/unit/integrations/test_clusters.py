@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import importlib.util
 import re
 import shlex
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +20,7 @@ from runtriage.cli.app import app
 FOLDER = Path(__file__).resolve().parents[3] / "integrations"
 SBATCH, ELASTIC = FOLDER / "slurm/runtriage.sbatch", FOLDER / "slurm/elastic.py"
 OPERATOR = FOLDER / "dask-kubernetes/runtriage.yaml"
+CRD = "operator/deployment/helm/dask-kubernetes-operator/crds/daskcluster.yaml"
 YAMLLINT = "{extends: default, rules: {line-length: {max: 120}, document-start: disable}}"
 
 
@@ -71,6 +74,33 @@ def test_pods_service_and_job_keep_the_schemas_of_kubernetes() -> None:
     service = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "s"}}
     made.append({**service, "spec": cluster["spec"]["scheduler"]["service"]})
     assert all(kubernetes_validate.validate(one, "1.36", strict=True) is not None for one in made)
+
+
+def test_the_cluster_keeps_the_schema_of_its_operator() -> None:
+    """The DaskCluster is one to the operator's own CRD, and has no field that the CRD does not know."""
+    found = importlib.util.find_spec("dask_kubernetes")
+    if found is None or not found.submodule_search_locations:
+        pytest.skip("no CRD of the operator: pip install --no-deps dask-kubernetes")
+    import jsonschema  # noqa: PLC0415  slow to import
+
+    (place,) = found.submodule_search_locations
+    crd = yaml.safe_load((Path(place) / CRD).read_text(encoding="utf-8"))
+    schema, (cluster, _) = crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"], documents()
+    jsonschema.validate(cluster, schema)
+    assert list(unknown(cluster["spec"], schema["properties"]["spec"])) == []
+
+
+def unknown(value: Any, schema: Any) -> Iterator[str]:
+    """Yield the names of fields that a structural schema does not have: the server would drop them silently."""
+    if isinstance(value, list):
+        for one in value:
+            yield from unknown(one, schema.get("items", {}))
+    if isinstance(value, dict) and "properties" in schema:
+        for name, inner in value.items():
+            if name in schema["properties"]:
+                yield from unknown(inner, schema["properties"][name])
+            elif not schema.get("x-kubernetes-preserve-unknown-fields"):
+                yield name
 
 
 def test_every_recipe_is_described() -> None:
