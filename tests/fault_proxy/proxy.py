@@ -99,13 +99,14 @@ class Proxy:
     counts
         Requests by name.
     on_request
-        Called with the name and ``"in"`` before a request is forwarded, and ``"out"`` once the server has answered.
+        Called with the name and ``"in"`` before a request is forwarded, and ``"out"`` once the server has answered; the
+        connection is dropped there and then if it returns True.
     """
 
     def __init__(self, upstream: str, name: Callable[[str, str, bytes], str]) -> None:
         self.upstream = upstream
         self.counts: Counter[str] = Counter()
-        self.on_request: Callable[[str, str], None] | None = None
+        self.on_request: Callable[[str, str], bool] | None = None
         self._name = name
         self._scripts: list[_Script] = []
         self._lock = threading.Lock()
@@ -177,10 +178,9 @@ class Proxy:
                     return script.fault
         return Fault()
 
-    def tell(self, name: str, moment: str) -> None:
-        """Tell the test of a request."""
-        if self.on_request is not None:
-            self.on_request(name, moment)
+    def tell(self, name: str, moment: str) -> bool:
+        """Tell the test of a request; return whether it is to be dropped."""
+        return self.on_request is not None and self.on_request(name, moment)
 
     def wait(self, seconds: float) -> None:
         """Be silent."""
@@ -221,7 +221,9 @@ class _Handler(BaseHTTPRequestHandler):
             body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
             seen = proxy.seen(self.command, self.path, dict(self.headers), body)
             fault = proxy.fault_for(seen.name)
-            proxy.tell(seen.name, "in")
+            if proxy.tell(seen.name, "in"):
+                self._hang_up(hard=True)
+                return
             if fault.ask is not None:
                 seen = fault.ask(seen)
             if fault.cut is None and fault.hang:
@@ -230,8 +232,8 @@ class _Handler(BaseHTTPRequestHandler):
                 self._hang_up(hard=True)
                 return
             answer = self._answered(seen, fault)
-            proxy.tell(seen.name, "out")
-        if answer is None:  # the server is not there: to the client it looks like this
+            dropped = proxy.tell(seen.name, "out")
+        if answer is None or dropped:  # the server is not there: to the client it looks like this
             self._hang_up(hard=True)
         else:
             self._send(answer, fault)
