@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from fault_proxy.proxy import Proxy
 from mlflow_server.real import RealServer
 
+from fault_proxy.proxy import Proxy
 from runtriage.model.history import RunHistory
 from runtriage.trackers.mlflow import note
 from runtriage.trackers.mlflow.marks import NOTE_TAG
@@ -100,7 +100,7 @@ class MlflowProject:
             elif key.endswith(NOTE_TAG):
                 if theirs := note.take_apart(value).foreign:  # a note that was empty or missing holds nothing of theirs
                     kept[key] = theirs
-            elif key.endswith("runtriage.contract") or " runtriage." not in key and not key.endswith(VIEW_TAG):
+            elif key.endswith("runtriage.contract") or (" runtriage." not in key and not key.endswith(VIEW_TAG)):
                 kept[key] = value
         return kept
 

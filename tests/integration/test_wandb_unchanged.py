@@ -55,11 +55,11 @@ def swept(server: StandIn, *what: str, **ask: bool | str) -> tuple[Seen, dict[st
 
 @pytest.mark.parametrize("what", [("tags",), ("all",)])
 def test_nothing_changed(server: StandIn, source: WandbSource, what: tuple[str, ...]) -> None:
-    """A second sweep asks for the listing alone, and says of every run what the first one did."""
+    """A second sweep asks for the listing, and the project's marks, and says of every run what the first one did."""
     seed(server)
     first, _ = swept(server, *what)
     second, requests = swept(server, *what)
-    assert requests == {"Runs": 1}
+    assert requests == ({"Runs": 1} if what == ("tags",) else {"Runs": 1, "ProjectViews": 2})
     verdicts = [{o.report.run.id: o.report.verdict for o in found.outcomes} for found in (first, second)]
     assert verdicts[0] == verdicts[1]
     assert verdicts[0]["bad"] is Level.BROKEN

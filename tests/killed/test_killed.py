@@ -144,7 +144,7 @@ def points(project: MlflowProject, starts: list[Start], folder: Path, count: int
         hit["-" if event is None else event[0]] += 1
         wrong += [f"point {place}: {one}" for one in found]
     project.load(states[False])
-    assert wrong == []
+    assert not wrong, "\n".join(wrong)
     return hit
 
 

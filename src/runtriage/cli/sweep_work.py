@@ -64,7 +64,8 @@ class Work:
         with progress("listing", None) as bar:
             groups = group(choose(bar.over(source.list_runs()), selection), self.settings.analysis.ignore_keys)
         made_of = self.basis.for_journal(groups)
-        rest = self._left(groups, made_of)
+        whole = selection == Selection()
+        rest = self._left(groups, made_of, whole=whole)
         alerts = self.alerts
         with (
             door.cached(source, self.settings, fresh=self.ask.fresh) as reading,
@@ -84,10 +85,10 @@ class Work:
         if alerts is not None and listener is not None:
             with self.shield():  # who is told and what is remembered of it belong together
                 swept = replace(swept, alerts=alerts.told(listener, self.journal))
-        whole = selection == Selection() and not self.tally.kept  # a part of the runs does not speak for the experiment
-        return self._with_project(swept) if whole else swept
+        speaks = whole and not self.tally.kept  # a part of the runs does not speak for the experiment
+        return self._with_project(swept) if speaks else swept
 
-    def _left(self, groups: _Groups, made_of: Mapping[str, str]) -> _Groups:
+    def _left(self, groups: _Groups, made_of: Mapping[str, str], *, whole: bool) -> _Groups:
         """Return what is to be read, and take what is known of the others.
 
         A file of reports needs all reports, and the marks of the experiment speak for all runs: with these, either
@@ -101,6 +102,8 @@ class Work:
             return groups
         kept, rest = split(groups, self.writer.made_of, self.settings.report.lang)
         if rest and VIEW in self.writer.what:
+            return groups
+        if whole and not rest and not self.writer.is_project_unchanged():
             return groups
         for outcome in kept:
             self._take(outcome, made_of)
@@ -145,5 +148,5 @@ class Work:
         if self.writer is None or VIEW not in self.writer.what:
             return swept
         judged = [Triage(report=entry.report) for entry in swept.entries() if entry.failure is None]
-        plan, failure = self.writer.project(judged)
+        plan, failure = self.writer.project(judged, complete=len(judged) == len(swept.runs))
         return replace(swept, project=plan, project_failure=failure)

@@ -3,6 +3,9 @@
 What a verdict was made of is kept on the run itself, as a digest in the tag ``runtriage.cursor``: the run and all runs
 it was compared with (ids and the tracker's cursors), the settings, the baselines, our version, and what was to be
 written. A second digest there is that of our other tags, so that a tag that somebody changed or took off is noticed.
+
+The experiment has such a tag too: a sweep that ended after its last run and before the experiment was marked, and a run
+that was deleted since, cannot be told from the runs that are there.
 """
 
 from __future__ import annotations
@@ -17,7 +20,7 @@ from runtriage import __version__
 from runtriage.model.baseline import BaselineSet
 from runtriage.model.curve import Triage
 from runtriage.model.history import RunInfo
-from runtriage.model.marks import WritePlan
+from runtriage.model.marks import Marks, WritePlan
 from runtriage.model.phrase import phrase
 from runtriage.model.report import BaselineUse, Report, RunSummary, Tool, stated
 from runtriage.model.texts import say, text
@@ -102,6 +105,17 @@ def seal(made_of: str, values: Mapping[str, str]) -> str:
     """Return the value of the tag ``runtriage.cursor`` of a run with these tags."""
     ours = sorted((key, value) for key, value in values.items() if key in _SEALED or key.endswith(".z_max"))
     return f"{made_of}:{_digest(ours)}"
+
+
+def seal_project(made_of: Mapping[str, str], marks: Marks) -> str:
+    """Return the value of the tag ``runtriage.cursor`` of an experiment with these marks, made of these runs."""
+    values = {key: value for key, value in marks.tags.items() if key != tags.CURSOR}
+    return f"{_digest(sorted(made_of.items()))}:{_digest((sorted(values.items()), marks.note))}"
+
+
+def is_project_sealed(made_of: Mapping[str, str], marks: Marks) -> bool:
+    """Tell whether the marks of an experiment were written whole, are as they were, and speak for just these runs."""
+    return marks.tags.get(tags.CURSOR) == seal_project(made_of, marks)
 
 
 def split(groups: _Groups, bases: Mapping[str, str], lang: Lang = Lang.EN) -> tuple[list[Outcome], list[list[RunInfo]]]:

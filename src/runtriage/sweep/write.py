@@ -12,12 +12,12 @@ import msgspec
 from runtriage.errors import AccessRefusedError, RuntriageError
 from runtriage.model.curve import Triage
 from runtriage.model.history import RunInfo
-from runtriage.model.marks import WritePlan
+from runtriage.model.marks import Marks, WritePlan
 from runtriage.outputs import tags
 from runtriage.outputs.marks import run_tags, wanted_marks, wanted_project_marks
 from runtriage.outputs.plan import PANEL, TAGS, VIEW, plan
 from runtriage.sweep.outcome import Outcome
-from runtriage.sweep.unchanged import seal
+from runtriage.sweep.unchanged import is_project_sealed, seal, seal_project
 from runtriage.trackers.base import MarkTarget
 
 _log = logging.getLogger(__name__)
@@ -77,16 +77,37 @@ class Writer:
             return replace(outcome, write_failure=f"unexpected {type(error).__name__} while writing: {error}")
         return replace(outcome, plan=change)
 
-    def project(self, triages: Sequence[Triage]) -> tuple[WritePlan | None, str | None]:
-        """Write the marks of the experiment as a whole; return the plan and why it failed."""
+    def project(self, triages: Sequence[Triage], *, complete: bool = True) -> tuple[WritePlan | None, str | None]:
+        """Write the marks of the experiment as a whole; return the plan and why it failed.
+
+        Parameters
+        ----------
+        triages
+            Of the runs of the experiment.
+        complete
+            Whether these are all of them; otherwise the next sweep writes these marks again.
+        """
         if self.refused is not None or VIEW not in self.what:
             return None, None
+        wanted = wanted_project_marks(triages)
+        if complete and self.made_of and wanted.tags:
+            cursor = {tags.CURSOR: seal_project(self.made_of, wanted)}
+            wanted = msgspec.structs.replace(wanted, tags={**wanted.tags, **cursor})
         with self.shield():
-            return self._project(triages)
+            return self._project(wanted)
 
-    def _project(self, triages: Sequence[Triage]) -> tuple[WritePlan | None, str | None]:
+    def is_project_unchanged(self) -> bool:
+        """Tell whether the experiment is marked as the marks of its runs say, or is not to be marked."""
+        if VIEW not in self.what:
+            return True
         try:
-            change = plan(wanted_project_marks(triages), self.target.read_project_marks(), what=_PROJECT_KINDS)
+            return is_project_sealed(self.made_of, self.target.read_project_marks())
+        except RuntriageError:  # whoever writes these marks will meet it again, and tell
+            return False
+
+    def _project(self, wanted: Marks) -> tuple[WritePlan | None, str | None]:
+        try:
+            change = plan(wanted, self.target.read_project_marks(), what=_PROJECT_KINDS)
             if change and not self.dry:
                 self.target.apply_project(change)
         except AccessRefusedError as error:

@@ -7,11 +7,12 @@ from dataclasses import replace
 import pytest
 
 from runtriage.model.history import RunInfo
+from runtriage.model.marks import Marks
 from runtriage.model.vocab import BaselineKind, Lang, Level, RunState
 from runtriage.outputs import tags
 from runtriage.outputs.plan import TAGS
 from runtriage.pipeline import Params, learn
-from runtriage.sweep.unchanged import Basis, basis_of, seal, split
+from runtriage.sweep.unchanged import Basis, basis_of, is_project_sealed, seal, seal_project, split
 from runtriage.testing.synth import cohort
 
 WHAT = frozenset({TAGS})
@@ -144,3 +145,21 @@ def test_what_else_verdicts_are_made_of() -> None:
     ]
     assert len(set(digests)) == len(digests)
     assert basis_of(Params(), None, WHAT, files=True).digest == digests[0]
+
+
+def test_an_experiment_as_it_was_left() -> None:
+    """Marks that carry the seal of these runs and of themselves are whole."""
+    left = Marks(tags={tags.VIEW: "v"}, note="n")
+    sealed = Marks(tags={tags.VIEW: "v", tags.CURSOR: seal_project({"a": "1"}, left)}, note="n")
+    assert is_project_sealed({"a": "1"}, sealed)
+
+
+@pytest.mark.parametrize(
+    ("made_of", "view", "note"),
+    [({"a": "1", "b": "2"}, "v", "n"), ({}, "v", "n"), ({"a": "2"}, "v", "n"), ({"a": "1"}, "w", "n"),
+     ({"a": "1"}, "v", None)],
+)  # fmt: skip
+def test_an_experiment_that_was_not(made_of: dict[str, str], view: str, note: str | None) -> None:
+    """A run more, a run less, a run that changed, another view or no note break the seal."""
+    cursor = seal_project({"a": "1"}, Marks(tags={tags.VIEW: "v"}, note="n"))
+    assert not is_project_sealed(made_of, Marks(tags={tags.VIEW: view, tags.CURSOR: cursor}, note=note))

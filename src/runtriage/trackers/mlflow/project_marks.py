@@ -18,6 +18,9 @@ from runtriage.trackers.mlflow.wire import Experiment
 VIEW_KEY = f"{OWN_PREFIX}view"
 NOTE_RECORD = f"{OWN_PREFIX}kept.note"
 VIEW_RECORD = f"{OWN_PREFIX}kept.view"
+CURSOR_KEY = f"{OWN_PREFIX}cursor"
+"""Says that all the rest is written, and is therefore written last."""
+
 RECORDS = frozenset({NOTE_RECORD, VIEW_RECORD})
 VALUE_LIMIT = 20_000
 """Characters an experiment tag holds."""
@@ -112,7 +115,14 @@ class ProjectMarks:
 
     def _write(self, sets: Mapping[str, str], deletes: list[str]) -> None:
         place = {"experiment_id": self._experiment.id}
-        for key, value in sets.items():
-            self._client.send("experiments/set-experiment-tag", {**place, "key": key, "value": value})
+        first = {key: value for key, value in sets.items() if key != CURSOR_KEY}
+        last = {key: value for key, value in sets.items() if key == CURSOR_KEY}
+        self._set(first)
         for key in deletes:
             delete_tag(self._client, "experiments/delete-experiment-tag", {**place, "key": key})
+        self._set(last)
+
+    def _set(self, values: Mapping[str, str]) -> None:
+        for key, value in values.items():
+            body = {"experiment_id": self._experiment.id, "key": key, "value": value}
+            self._client.send("experiments/set-experiment-tag", body)
