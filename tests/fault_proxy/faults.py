@@ -47,4 +47,4 @@ class Fault:
     reset: bool = False
     hang: float = 0.0
     ask: Callable[[Seen], Seen] | None = None
-    answer: Callable[[bytes], bytes] | None = None
+    answer: Callable[[Seen, bytes], bytes] | None = None

@@ -203,7 +203,7 @@ class _Handler(BaseHTTPRequestHandler):
         found = self._forward(seen)
         if made is not None or found is None:
             return made
-        return found if fault.answer is None else replace(found, body=fault.answer(found.body))
+        return found if fault.answer is None else replace(found, body=fault.answer(seen, found.body))
 
     def _forward(self, seen: Seen) -> _Answer | None:
         upstream = self.server.owner.upstream

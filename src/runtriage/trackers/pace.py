@@ -6,7 +6,9 @@ risen far above its own floor takes a fifth off it; every second that goes well 
 for in ``Retry-After`` holds for every thread, not only for the one that was told.
 
 Requests that were on their way when the rate was cut say nothing about the new rate: only one that began later can cut
-it again, so that ten threads refused at once are one event. Slow answers alone never bring fewer than three requests
+it again, so that ten threads refused at once are one event. Refusals in a row say that the pause was too short and make
+it longer; the rate is cut by the first alone, and by none before there was a rate: a sweep that begins while the server
+is busy with others does not crawl for the rest of it. Slow answers alone never bring fewer than three requests
 into flight: a server that is merely slow is kept busy.
 
 No request waits for longer than ``patience`` in all; then the source counts as unreachable.
@@ -43,6 +45,9 @@ _UNIT = 16384.0
 """Bytes of an answer that cost a server about as much as a request as such."""
 
 _RECENT = 256
+_TELLING = 8
+"""Requests that must have begun lately for their rate to be one that can be halved."""
+
 _LATELY, _SPAN = 10.0, 1.0
 """Seconds over which it is counted how often requests begin: at most, and at least."""
 
@@ -202,7 +207,9 @@ class AdaptivePace:
         self._refusals += 1
         if fresh:
             self._in_a_row += 1
-            self._cut(now, _REFUSED_CUT)
+            if self._in_a_row == 1 and self._begun_lately(now) >= _TELLING:
+                self._cut(now, _REFUSED_CUT)
+            self._cut_at = now
         pause = min(_LONGEST_PAUSE, self._pause * 2.0 ** (self._in_a_row - 1)) if retry_after is None else retry_after
         jitter = 0.1 * self._chance() * min(pause, self._pause)  # other processes were told the same
         self._gate = max(self._gate, now + pause + jitter)
@@ -231,9 +238,13 @@ class AdaptivePace:
 
     def _asked(self, now: float) -> float:
         """Return how many requests a second have begun lately."""
+        count = self._begun_lately(now)
+        return count / max(now - self._begun[0], _SPAN) if count else 1.0 / _SPAN
+
+    def _begun_lately(self, now: float) -> int:
         while self._begun and now - self._begun[0] > _LATELY:
             self._begun.popleft()
-        return len(self._begun) / max(now - self._begun[0], _SPAN) if self._begun else 1.0 / _SPAN
+        return len(self._begun)
 
     def _too_long(self, more: float, spent: float) -> SourceUnreachableError:
         return SourceUnreachableError(

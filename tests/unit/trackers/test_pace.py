@@ -82,6 +82,24 @@ def test_refusals_of_one_burst_are_one_event(pace: AdaptivePace, clock: Clock) -
     assert pace.rate == after_one
 
 
+def test_a_sweep_that_begins_with_refusals_does_not_crawl(pace: AdaptivePace, clock: Clock) -> None:
+    """Four refusals in a row are waited out, and then nothing holds the requests back that follow."""
+    for _ in range(4):
+        ask(pace, clock, 429)
+    ask(pace, clock)
+    assert sum(ask(pace, clock) for _ in range(50)) == 0.0
+
+
+def test_refusals_in_a_row_halve_the_rate_once(pace: AdaptivePace, clock: Clock) -> None:
+    """It is the pauses between them that grow."""
+    for _ in range(100):
+        ask(pace, clock, seconds=0.1)
+    ask(pace, clock, 429)
+    once = pace.rate
+    waits = [ask(pace, clock, 429) for _ in range(3)]
+    assert (waits, pace.rate) == (sorted(waits), once)
+
+
 def test_the_rate_comes_back_slowly(pace: AdaptivePace, clock: Clock) -> None:
     """After a minute of good answers the rate is above what it was cut to, and was never raised at once."""
     for _ in range(50):

@@ -18,6 +18,7 @@ from typing import Any, TypeVar
 import msgspec
 import requests
 from requests.adapters import HTTPAdapter
+from urllib3.exceptions import ReadTimeoutError
 from urllib3.util.retry import Retry
 
 from runtriage.errors import AccessRefusedError, SourceError, SourceUnreachableError
@@ -217,6 +218,8 @@ class MlflowClient:
                 hint="set MLFLOW_TRACKING_SERVER_CERT_PATH, or MLFLOW_TRACKING_INSECURE_TLS=true",
             ) from None
         except requests.exceptions.RequestException as error:
+            if error.args and isinstance(error.args[0], ReadTimeoutError):  # silence in mid-body: retried as a cut one
+                raise requests.exceptions.ChunkedEncodingError from None
             raise self._unreachable(error) from None
         except OSError as error:  # a certificate file that is not there
             raise SourceUnreachableError(f"the tracking server cannot be asked: {error}", where=self.base) from None
