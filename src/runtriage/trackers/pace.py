@@ -6,9 +6,8 @@ risen far above its own floor takes a fifth off it; every second that goes well 
 for in ``Retry-After`` holds for every thread, not only for the one that was told.
 
 Requests that were on their way when the rate was cut say nothing about the new rate: only one that began later can cut
-it again, so that ten threads refused at once are one event. Refusals in a row say that the pause was too short and make
-it longer; the rate is cut by the first alone, and by none before there was a rate: a sweep that begins while the server
-is busy with others does not crawl for the rest of it. Slow answers alone never bring fewer than three requests
+it again, so that ten threads refused at once are one event. Refusals in a row make the pause longer, not the rate
+lower: a sweep that begins while the server is busy with others does not crawl for the rest of it. Slow answers alone never bring fewer than three requests
 into flight: a server that is merely slow is kept busy.
 
 No request waits for longer than ``patience`` in all; then the source counts as unreachable.
@@ -44,10 +43,7 @@ _RISEN, _RISEN_BY, _SAMPLES = 4.0, 0.2, 8
 _UNIT = 16384.0
 """Bytes of an answer that cost a server about as much as a request as such."""
 
-_RECENT = 256
-_TELLING = 8
-"""Requests that must have begun lately for their rate to be one that can be halved."""
-
+_RECENT, _TELLING = 256, 8  # requests that are remembered at most, and of which a rate can be told at least
 _LATELY, _SPAN = 10.0, 1.0
 """Seconds over which it is counted how often requests begin: at most, and at least."""
 
@@ -65,12 +61,7 @@ class Pace(Protocol):
         Parameters
         ----------
         waited
-            Seconds that this request has waited here before, for earlier attempts.
-
-        Returns
-        -------
-        float
-            Seconds waited now.
+            Seconds that this request has waited here before, for earlier attempts; those waited now are returned.
 
         Raises
         ------
