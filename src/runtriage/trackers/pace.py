@@ -7,8 +7,8 @@ for in ``Retry-After`` holds for every thread, not only for the one that was tol
 
 Requests that were on their way when the rate was cut say nothing about the new rate: only one that began later can cut
 it again, so that ten threads refused at once are one event. Refusals in a row make the pause longer, not the rate
-lower: a sweep that begins while the server is busy with others does not crawl for the rest of it. Slow answers alone never bring fewer than three requests
-into flight: a server that is merely slow is kept busy.
+lower: a sweep that begins while the server is busy with others does not crawl for the rest of it. Slow answers alone
+never bring fewer than three requests into flight: a server that is merely slow is kept busy.
 
 No request waits for longer than ``patience`` in all; then the source counts as unreachable.
 """

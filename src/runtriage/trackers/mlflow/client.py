@@ -202,8 +202,9 @@ class MlflowClient:
         # ``from None`` throughout: the causes' texts hold full URLs and, behind a proxy, the proxy's credentials.
         try:
             return self._session().request(
-                method, self.base + path, timeout=self._timeout, verify=self._access.verify, allow_redirects=False, **how
-            )
+                method, self.base + path, timeout=self._timeout, verify=self._access.verify,
+                allow_redirects=False, **how,
+            )  # fmt: skip
         except (requests.exceptions.ChunkedEncodingError, requests.exceptions.ContentDecodingError):
             raise
         except requests.exceptions.SSLError:
