@@ -113,7 +113,7 @@ class WandbSource:
         expected = wire.line_count(facts)
         if rows < expected:
             notes = (*notes, f"W&B counts {expected} rows of history and delivered {rows}")
-        return RunHistory(info=self._info(facts), tracks=tracks, notes=(*notes, *_lineage(facts["internal"])))
+        return RunHistory(info=self._info(facts), tracks=tracks, notes=(*notes, *wire.lineage(facts["internal"])))
 
     def read_tail(self, info: RunInfo, cached: RunHistory) -> RunHistory | None:
         """Return the same as :meth:`read`, pulling the last rows known and those behind them; raises as it does."""
@@ -123,7 +123,7 @@ class WandbSource:
         with self.client.slots:
             found = head(self.client, info.id, window)
             facts = wire.facts_of_fields(found.fields, self.client.page_of(info.id))
-            now, lineage = self._info(facts), _lineage(facts["internal"])
+            now, lineage = self._info(facts), wire.lineage(facts["internal"])
             if past_of(now.cursor) is None or not now.cursor.endswith(f":{past.digest}") or cached.notes != lineage:
                 return None
             rows, unreadable = self._rows(found, facts, window)
@@ -295,11 +295,3 @@ def _of_lines(lines: list[str]) -> _Tracks:
     rows, unreadable = decoded(lines)
     tracks, notes, count = tracks_of_rows(rows)
     return tracks, (*unreadable, *notes), count
-
-
-def _lineage(internal: Any) -> tuple[str, ...]:
-    """Return a note if the run is a fork: whether its first rows are delivered is the server's business."""
-    branch = internal.get("branch_point") if isinstance(internal, Mapping) else None
-    if not isinstance(branch, Mapping):
-        return ()
-    return (f"the run was forked from {branch.get('run_id')!r} at step {branch.get('step')}",)

@@ -130,6 +130,14 @@ def line_count(facts: Mapping[str, Any]) -> int:
     return int(count) if isinstance(count, int | float) else 0
 
 
+def lineage(internal: Any) -> tuple[str, ...]:
+    """Return a note if the run is a fork: whether its first rows are delivered is the server's business."""
+    branch = internal.get("branch_point") if isinstance(internal, Mapping) else None
+    if not isinstance(branch, Mapping):
+        return ()
+    return (f"the run was forked from {branch.get('run_id')!r} at step {branch.get('step')}",)
+
+
 def epoch(text: Any) -> float | None:
     """Return an ISO time as seconds since the epoch, None if it is none."""
     try:
