@@ -168,7 +168,7 @@ def _upward(view: RunView, change: _Change, hot: tuple[int, int], last: int) -> 
     else:
         kind, rank, start = _by_shape(view, change, last)
     if _passes(view, hot, last):
-        outcome, kind, rank, returned, start = Outcome.RECOVERED, FindingKind.LOSS_SPIKE, 31, True, change.step
+        outcome, kind, rank, returned, start = Outcome.RECOVERED, FindingKind.LOSS_SPIKE, 31, True, _left(view, change, hot)
     elif returned:
         outcome = Outcome.RECOVERED
         if kind in {FindingKind.STEP_UP, FindingKind.LOSS_SPIKE}:
@@ -200,6 +200,16 @@ def _passes(view: RunView, hot: tuple[int, int], last: int) -> bool:
         return False
     before = min(middle(r, hot[0] - 8, hot[0] - 1), middle(r, 0, hot[0]))  # it may have left before it was certain
     return middle(r, hot[1] + width, last) - before < _BACK * (middle(r, *hot) - before)
+
+
+def _left(view: RunView, change: _Change, hot: tuple[int, int]) -> int:
+    """Return the step at which a short departure begins: where the change was placed, or else in the bins before it."""
+    first, stop = view.axis.edges[hot[0] - 3], view.axis.edges[hot[1]]
+    if first <= change.step < stop:
+        return change.step
+    step, rows = rows_against_centre(view, Role.LOSS)
+    lo, hi = np.searchsorted(step, [first, stop])
+    return int(step[lo + int(np.nanargmax(rows[lo:hi]))]) if np.isfinite(rows[lo:hi]).any() else change.detected
 
 
 def _by_shape(view: RunView, change: _Change, last: int) -> tuple[FindingKind, int, int]:
