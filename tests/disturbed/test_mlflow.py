@@ -43,9 +43,10 @@ class Left:
 def quick(project: MlflowProject, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Let the client lose patience within seconds, and start from marks none of which is ours."""
     monkeypatch.setattr(source_module, "MlflowClient", partial(MlflowClient, timeout=(2.0, 1.5), backoff=0.01))
-    share(project.proxy.url, AdaptivePace(project.proxy.url, patience=8.0, pause=0.05))
+    share(partial(AdaptivePace, patience=8.0, pause=0.05))
     project.restore()
     yield
+    share()
     project.proxy.clear()
 
 
@@ -190,7 +191,7 @@ def test_what_lasts_is_told_and_found_next_time(
     assert len(left.reports) == len(undisturbed.reports)
     assert failed or "not written: " in left.done.err or "nothing could be written: " in left.done.err
     project.proxy.clear()
-    share(project.proxy.url, AdaptivePace(project.proxy.url, patience=8.0, pause=0.05))
+    share(partial(AdaptivePace, patience=8.0, pause=0.05))
     again = swept(project, tmp_path)
     check_quiet(again, project, before)
     check_same(again, undisturbed)
