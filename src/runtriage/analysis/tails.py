@@ -36,11 +36,14 @@ class Tail:
         Expected number of bins beyond the anchor.
     index
         Power-law index; large for normal noise.
+    runs
+        Number of runs it was measured on.
     """
 
     anchor: float
     rate: float
     index: float
+    runs: int = 1
 
     def p_run(self, z: float, heaviest: float = np.inf) -> float:
         """Chance that a healthy run holds an excursion of ``z`` or more, with an index of at most ``heaviest``."""
@@ -105,7 +108,7 @@ class TailPool:
         x, power = _log_ranks(first, ranked.size)
         slope = -float(x @ np.log(ranked)) / max(power, 1e-12)
         index = min(max(1.0 / max(slope, 1e-3), 2.0), 10.0)
-        return Tail(anchor=max(float(ranked[0]), 2.5), rate=first / runs, index=index)
+        return Tail(anchor=max(float(ranked[0]), 2.5), rate=first / runs, index=index, runs=runs)
 
 
 @lru_cache(maxsize=256)

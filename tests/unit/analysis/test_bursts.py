@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from runtriage.analysis.detectors.bursts import rarest_count, summit_rows
+from runtriage.analysis.tails import Tail
 from runtriage.model.vocab import FindingKind
 from tests.drawn_cohort import ALARMS, Curves, cohort, first, near, the
 
@@ -49,25 +50,37 @@ def test_bursts_at_which_all_siblings_burst_are_healthy() -> None:
     assert first(runs).verdict not in ALARMS
 
 
-def _poisson_at_least(count: int, mean: float) -> float:
-    """Chance of at least ``count`` events, summed term by term."""
-    return 1.0 - sum(math.exp(-mean) * mean**k / math.factorial(k) for k in range(count))
+def _at_least(count: int, rank: int, runs: int, share: float) -> float:
+    """Chance of at least ``count`` before the ``rank``-th of the others, summed over every smaller number."""
+    ours = share / (runs + share)
+    return 1.0 - sum(math.comb(i + rank - 1, i) * (1 - ours) ** rank * ours**i for i in range(count))
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_counting_agrees_with_the_sum_of_poisson_terms(seed: int) -> None:
+def test_counting_agrees_with_the_sum_of_its_terms(seed: int) -> None:
     """The rarest count and its chance are those of a loop over the counts."""
     rng = np.random.default_rng(seed)
     sizes = np.sort(rng.pareto(2.0, int(rng.integers(0, 14))) + 1.0)[::-1] * 4.0
-    anchor, rate, index = float(rng.uniform(2, 8)), float(rng.uniform(0.2, 1.0)), float(rng.uniform(2, 3))
+    runs, rank, index = int(rng.integers(2, 30)), int(rng.integers(1, 9)), float(rng.uniform(2, 3))
+    tail = Tail(anchor=float(rng.uniform(2, 8)), rate=rank / runs, index=3.0, runs=runs)
     tried = [
-        (6 * _poisson_at_least(k, rate * (sizes[k - 1] / anchor) ** -index), k)
-        for k in range(3, 9) if k <= sizes.size and sizes[k - 1] > anchor
+        (6 * _at_least(k, rank, runs, (sizes[k - 1] / tail.anchor) ** -index), k)
+        for k in range(3, 9) if k <= sizes.size and sizes[k - 1] > tail.anchor
     ]
     p, count = min(tried, default=(1.0, 0))
-    found = rarest_count(sizes, anchor, rate, index)
+    found = rarest_count(sizes, tail, index)
     assert found[1] == pytest.approx(min(1.0, p), rel=1e-6, abs=1e-12)
     assert found[0] == count
+
+
+@pytest.mark.parametrize("runs", [2, 4, 10])
+def test_number_beyond_an_order_statistic_of_others_is_as_said(runs: int) -> None:
+    """Five thousand cohorts of heavy-tailed runs: how often the last holds three beyond the others' third largest."""
+    rng = np.random.default_rng(runs)
+    drawn = rng.pareto(2.0, (5000, runs + 1, 40))
+    third = np.sort(drawn[:, :runs].reshape(5000, -1), axis=1)[:, -3]
+    share = float(np.mean((drawn[:, runs] > third[:, None]).sum(axis=1) >= 3))
+    assert share == pytest.approx(_at_least(3, 3, runs, 1.0), rel=0.2, abs=0.002)
 
 
 def test_neighbouring_bins_are_one_excursion() -> None:

@@ -1,7 +1,7 @@
 """Many excursions of the grad norm: each may be a bad batch, so many in one run are not.
 
 One rare row proves little, since a cohort of ten cannot know how rare its worst batch is. Several do, however heavy the
-tail: their number beyond a size that the cohort passes with a known rate is Poisson in a healthy run.
+tail: how many a healthy run has beyond a size that its siblings pass now and then is known without knowing the rate.
 """
 
 from __future__ import annotations
@@ -11,12 +11,13 @@ from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import gammainc
+from scipy.special import betainc
 
 from runtriage.analysis.excursions import shared_steps
 from runtriage.analysis.form import Form, RunView
 from runtriage.analysis.order_stats import Array, median
 from runtriage.analysis.spikes import LONE_INDEX, form_at, usable_rows
+from runtriage.analysis.tails import Tail
 from runtriage.model.phrase import phrase
 from runtriage.model.vocab import FindingKind, Role
 
@@ -35,7 +36,7 @@ def detect(view: RunView) -> list[Form]:
     shown = np.where(usable, z, 0.0)
     rows = [row for row in summit_rows(shown, np.searchsorted(step, view.axis.edges)) if not _shared(view, step, row)]
     sizes = np.sort(shown[rows])[::-1]
-    count, p = rarest_count(sizes, tail.anchor, tail.rate, min(tail.index, LONE_INDEX))
+    count, p = rarest_count(sizes, tail, min(tail.index, LONE_INDEX))
     if p > view.spike_budget:
         return []
     first = min(row for row in rows if shown[row] >= sizes[count - 1])
@@ -67,15 +68,17 @@ def summit_rows(z: Array, at: NDArray[np.intp]) -> list[int]:
     return [tops[k] for k in np.flatnonzero(high)]
 
 
-def rarest_count(sizes: Array, anchor: float, rate: float, index: float) -> tuple[int, float]:
+def rarest_count(sizes: Array, tail: Tail, index: float) -> tuple[int, float]:
     """Find the number of excursions that is least likely in a healthy run.
 
     Parameters
     ----------
     sizes
         Excursions, falling, shape (m,).
-    anchor, rate, index
-        A healthy run passes ``anchor`` ``rate`` times on average, and larger sizes by the power law ``index``.
+    tail
+        Of the healthy runs: they passed its anchor ``tail.rate`` times each.
+    index
+        Power law by which larger sizes are rarer than the anchor.
 
     Returns
     -------
@@ -84,12 +87,16 @@ def rarest_count(sizes: Array, anchor: float, rate: float, index: float) -> tupl
 
     Notes
     -----
-    ``P(N >= k) = gammainc(k, mean)``, the regularised lower incomplete gamma function, for a Poisson number N.
+    The anchor is the ``j``-th largest of ``m`` healthy runs. Each excursion beyond it is as likely to be in the new run
+    as in any other, so the number in the new run before the ``j``-th of the others is negative binomial:
+    ``P(N >= k) = betainc(k, j, 1 / (m + 1))``, the regularised incomplete beta function, exact for Poisson excursions
+    of any rate. Of those, a share ``q`` by the power law is beyond a larger size: ``q / (m + q)`` in its place.
     """
     k = np.arange(_LEAST, min(_MOST, sizes.size) + 1)
-    k = k[sizes[k - 1] > anchor]
+    k = k[sizes[k - 1] > tail.anchor]
     if not k.size:
         return 0, 1.0
-    chances = gammainc(k, rate * (sizes[k - 1] / anchor) ** -index)
+    share = (sizes[k - 1] / tail.anchor) ** -index
+    chances = betainc(k, tail.rate * tail.runs, share / (tail.runs + share))
     best = int(np.argmin(chances))
     return int(k[best]), float(min(1.0, chances[best] * (_MOST - _LEAST + 1)))

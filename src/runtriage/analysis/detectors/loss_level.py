@@ -168,7 +168,8 @@ def _upward(view: RunView, change: _Change, hot: tuple[int, int], last: int) -> 
     else:
         kind, rank, start = _by_shape(view, change, last)
     if _passes(view, hot, last):
-        outcome, kind, rank, returned, start = Outcome.RECOVERED, FindingKind.LOSS_SPIKE, 31, True, _left(view, change, hot)
+        outcome, kind, rank, returned = Outcome.RECOVERED, FindingKind.LOSS_SPIKE, 31, True
+        start = _left(view, change, hot)
     elif returned:
         outcome = Outcome.RECOVERED
         if kind in {FindingKind.STEP_UP, FindingKind.LOSS_SPIKE}:
