@@ -6,6 +6,11 @@ import os
 import signal
 import subprocess
 import sys
+from concurrent.futures import Executor, Future
+
+import pytest
+
+from runtriage.sweep.executors.pool import _PoolExecutor
 
 PROGRAM = """
 import signal, time
@@ -34,3 +39,23 @@ def test_workers_say_nothing_of_an_interrupt() -> None:
             if process.poll() is None:
                 os.killpg(process.pid, signal.SIGKILL)
     assert (lines[0], process.returncode, err) == ("one\n", 0, "")
+
+
+class _Interrupted(Future[int]):
+    """Fails as CPython's condition does when a signal comes between two of its steps."""
+
+    def result(self, timeout: float | None = None) -> int:
+        error = RuntimeError("cannot release un-acquired lock")
+        error.__context__ = KeyboardInterrupt()
+        raise error
+
+
+class _Pool(Executor):
+    def submit(self, *_: object, **__: object) -> _Interrupted:  # type: ignore[override]
+        return _Interrupted()
+
+
+def test_an_interrupt_inside_a_lock_is_an_interrupt() -> None:
+    """What CPython raises instead of it is no error of the work."""
+    with pytest.raises(KeyboardInterrupt):
+        list(_PoolExecutor(_Pool(), 1).map(str, [1]))

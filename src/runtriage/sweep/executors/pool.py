@@ -27,9 +27,9 @@ class _PoolExecutor:
         for item in items:
             begun.append(self._pool.submit(work, item))
             if len(begun) > self._ahead:
-                yield begun.popleft().result()
+                yield _result(begun.popleft())
         while begun:
-            yield begun.popleft().result()
+            yield _result(begun.popleft())
 
     def close(self) -> None:
         """Stop: what has not begun will not begin."""
@@ -61,6 +61,16 @@ class ProcessExecutor(_PoolExecutor):
     def __init__(self, workers: int) -> None:
         context = multiprocessing.get_context("spawn")
         super().__init__(ProcessPoolExecutor(workers, mp_context=context, initializer=_leave_signals), workers)
+
+
+def _result(future: Future[R]) -> R:
+    """Wait for a result; an interrupt that CPython's lock turns into an error of its own is an interrupt again."""
+    try:
+        return future.result()
+    except RuntimeError as error:
+        if isinstance(error.__context__, KeyboardInterrupt):
+            raise KeyboardInterrupt from None
+        raise
 
 
 def _leave_signals() -> None:
