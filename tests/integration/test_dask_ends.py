@@ -107,6 +107,7 @@ def test_all_workers_dead_is_a_partly_failed_sweep(mlflow_server: RealServer, tw
     assert (done.returncode, said, "Traceback" in done.stderr) == (4, True, False), done.stdout + done.stderr
 
 
+@pytest.mark.statistical
 def test_a_scheduler_that_is_not_there_is_one_line(tmp_path: Path) -> None:
     """A port where nobody listens is one line, and the exit code of a server that cannot be reached."""
     with socket.socket() as probe:

@@ -78,6 +78,7 @@ def test_the_scheduler_keeps_the_pace_of_a_server_for_all_who_come(both: Cluster
             executor.close()
 
 
+@pytest.mark.statistical
 def test_a_pace_outlives_its_scheduler(tmp_path: Path) -> None:
     """Where the scheduler is gone, a request goes out at a pace of this process."""
     with cluster(tmp_path / "dask", 1) as made:

@@ -63,12 +63,12 @@ def test_marks_are_not_offered(database: Path) -> None:
 
 @pytest.mark.parametrize(
     "damage",
-    ["alter table metrics rename to gone", "update metrics set value = 'text'"],
+    ["alter table metrics rename to gone", "update metrics set value = 'text' where run_uuid = 'd'"],
 )
 def test_a_run_that_cannot_be_read_fails_alone(damage: str, database: Path) -> None:
     """What is wrong with the points of a run is an error of that run, not of the source."""
-    execute(database, "insert into experiments (experiment_id, name, lifecycle_stage) values (78, 'x', 'active')")
-    execute(database, "insert into runs (run_uuid, lifecycle_stage, experiment_id) values ('d', 'active', 78)")
+    execute(database, "insert into experiments (experiment_id, name, lifecycle_stage) values (900078, 'x', 'active')")
+    execute(database, "insert into runs (run_uuid, lifecycle_stage, experiment_id) values ('d', 'active', 900078)")
     execute(database, "insert into metrics (key, value, timestamp, run_uuid, step) values ('k', 1, 1, 'd', 1)")
     execute(database, damage)
     with opened(at(database, "x")) as source:
@@ -120,9 +120,9 @@ def test_analyze_is_advised_where_it_helps(database: Path) -> None:
         "insert into metrics (key, value, timestamp, run_uuid, step) "
         "with recursive n(i) as (select 0 union all select i + 1 from n where i < 299) select 'k', i, i, ?, i from n"
     )
-    execute(database, "insert into experiments (experiment_id, name, lifecycle_stage) values (77, 'big', 'active')")
+    execute(database, "insert into experiments (experiment_id, name, lifecycle_stage) values (900077, 'big', 'active')")
     for run in map(str, range(30)):
-        execute(database, "insert into runs (run_uuid, lifecycle_stage, experiment_id) values (?, 'active', 77)", run)
+        execute(database, "insert into runs (run_uuid, lifecycle_stage, experiment_id) values (?, 'active', 900077)", run)
         execute(database, fill, run)
     with opened(at(database)) as source:
         before = source.advice()
