@@ -120,9 +120,9 @@ def test_analyze_is_advised_where_it_helps(database: Path) -> None:
         "insert into metrics (key, value, timestamp, run_uuid, step) "
         "with recursive n(i) as (select 0 union all select i + 1 from n where i < 299) select 'k', i, i, ?, i from n"
     )
-    execute(database, "insert into experiments (experiment_id, name, lifecycle_stage) values (900077, 'big', 'active')")
+    execute(database, "insert into experiments (experiment_id, name, lifecycle_stage) values (9077, 'big', 'active')")
     for run in map(str, range(30)):
-        execute(database, "insert into runs (run_uuid, lifecycle_stage, experiment_id) values (?, 'active', 900077)", run)
+        execute(database, "insert into runs (run_uuid, lifecycle_stage, experiment_id) values (?, 'active', 9077)", run)
         execute(database, fill, run)
     with opened(at(database)) as source:
         before = source.advice()
