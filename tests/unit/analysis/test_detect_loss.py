@@ -196,6 +196,18 @@ def test_overfit_is_found() -> None:
     assert report.findings[0].kind == FindingKind.OVERFIT
 
 
+def test_exchanged_data_begins_at_the_first_evaluation_that_shows_it() -> None:
+    """Validation leaves at one evaluation and is slightly further at the next: the data changed before the first."""
+    runs = cohort(6, val_loss=_evaluated)
+    for run in runs:
+        run["val_loss"] *= run["loss"] * 1.02
+    runs[0]["loss"][AT + 10 :] *= 0.8
+    runs[0]["val_loss"][AT + 10 :] *= 1.3
+    runs[0]["val_loss"][AT + 30 :] *= 1.04
+    finding = the(first(runs), FindingKind.STEP_DOWN)
+    assert AT < finding.start_step < AT + 20
+
+
 def test_validation_gap_of_the_whole_cohort_is_healthy() -> None:
     """All siblings overfit alike: that is the config, not the run."""
     runs = cohort(6, val_loss=_evaluated)

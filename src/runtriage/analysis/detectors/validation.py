@@ -16,6 +16,7 @@ _PERSIST = 3
 _LEAST_GAP = 0.1
 _LEAST_VAL = 0.03
 _AT_ONCE = 0.4
+_BEGUN = 0.5
 
 
 def detect(view: RunView) -> list[Form]:
@@ -67,6 +68,9 @@ def _largest_move(off: Array) -> tuple[int | None, float, float]:
     final = float(median(behind[-max(2, behind.size // 2) :]) - median(off[max(0, k - 4) : k]))
     jump = float(moves[k - 3])
     stays = jump >= max(6 * noise, 0.04) and jump >= _AT_ONCE * final and final >= 0.5 * jump
+    # The median of three still holds the old level at the second evaluation behind the change.
+    while k > 3 and moves[k - 4] >= _BEGUN * jump:
+        k -= 1
     return (k if stays else None), jump, noise
 
 
