@@ -50,6 +50,17 @@ def test_bursts_at_which_all_siblings_burst_are_healthy() -> None:
     assert first(runs).verdict not in ALARMS
 
 
+def test_bursts_that_the_loss_shares_are_bad_batches() -> None:
+    """Where the loss of the same row is raised as well, a little, the batch was bad and nothing is hidden."""
+    runs = _dirty(cohort())
+    for place in PLACES:
+        runs[0]["grad_norm"][place] *= 25.0
+    assert first(runs).verdict in ALARMS
+    for place in PLACES:
+        runs[0]["loss"][place] *= 1.06
+    assert first(runs).verdict not in ALARMS
+
+
 def _at_least(count: int, rank: int, runs: int, share: float) -> float:
     """Chance of at least ``count`` before the ``rank``-th of the others, summed over every smaller number."""
     ours = share / (runs + share)

@@ -2,6 +2,7 @@
 
 One rare row proves little, since a cohort of ten cannot know how rare its worst batch is. Several do, however heavy the
 tail: how many a healthy run has beyond a size that its siblings pass now and then is known without knowing the rate.
+A bad batch shows in its own loss as well, which is taken before the step: only those at which the loss is calm count.
 """
 
 from __future__ import annotations
@@ -23,6 +24,8 @@ from runtriage.model.vocab import FindingKind, Role
 
 _CHANNEL = f"{Role.GRAD_NORM}/1"
 _LEAST, _MOST = 3, 8
+_CALM = 1.64
+"""A row of the loss alone passes this z once in twenty."""
 
 
 def detect(view: RunView) -> list[Form]:
@@ -34,7 +37,10 @@ def detect(view: RunView) -> list[Form]:
     if np.count_nonzero(usable & (z > tail.anchor)) < _LEAST:
         return []
     shown = np.where(usable, z, 0.0)
-    rows = [row for row in summit_rows(shown, np.searchsorted(step, view.axis.edges)) if not _shared(view, step, row)]
+    tops = summit_rows(shown, np.searchsorted(step, view.axis.edges))
+    rows = [row for row in tops if not _shared(view, step, row) and _loss_at(view, float(step[row])) < _CALM]
+    if len(rows) < _LEAST:
+        return []
     sizes = np.sort(shown[rows])[::-1]
     count, p = rarest_count(sizes, tail, min(tail.index, LONE_INDEX))
     if p > view.spike_budget:
@@ -43,6 +49,16 @@ def detect(view: RunView) -> list[Form]:
     form = form_at(view, Role.GRAD_NORM, FindingKind.GRAD_SPIKE, first, float(sizes[0]), p)
     told = phrase("bursts.count", count=count, z=float(sizes[count - 1]), step=form.start)
     return [dataclasses.replace(form, evidence=(*form.evidence, told))]
+
+
+def _loss_at(view: RunView, step: float) -> float:
+    """Return the z of the loss at a step; 0 where it is not logged."""
+    channel = f"{Role.LOSS}/1"
+    if channel not in view.own.z:
+        return 0.0
+    at = int(np.searchsorted(view.own.step[channel], step))
+    known = at < view.own.step[channel].size and view.own.step[channel][at] == step
+    return float(view.own.z[channel][at]) if known else 0.0
 
 
 def _shared(view: RunView, step: Array, row: int) -> bool:
