@@ -142,13 +142,18 @@ def test_foreign_views_and_notes_stay(world: World) -> None:
     assert world.tags() == {**world.pristine, **theirs}
 
 
-def test_a_half_written_view_is_still_ours(world: World) -> None:
-    """Where a sweep broke off between the view and its record, the next one can clear it."""
+@pytest.mark.parametrize("lost", ["runtriage.kept.view", SAVED])
+def test_a_half_written_view_is_ours_and_gets_finished(world: World, lost: str) -> None:
+    """Where a sweep broke off between the view and its record, the next one writes the rest, or clears it."""
     world.reconcile(WANTED)
-    body = {"experiment_id": world.experiment, "key": "runtriage.kept.view"}
+    whole, body = world.tags(), {"experiment_id": world.experiment, "key": lost}
+    world.server.call("POST", "experiments/delete-experiment-tag", body)
+    world.reconcile(WANTED)
+    finished = world.tags()
     world.server.call("POST", "experiments/delete-experiment-tag", body)
     world.source.apply_project(clear(world.source.read_project_marks()))
-    assert SAVED not in world.tags()
+    assert (finished.keys(), finished["runtriage.kept.view"]) == (whole.keys(), whole["runtriage.kept.view"])
+    assert world.tags() == world.pristine
 
 
 @pytest.mark.parametrize(

@@ -43,12 +43,14 @@ class ProjectMarks:
         self._client = client
 
     def read(self) -> Marks:
-        """Return the marks as they are; the view only if it is there as this version would write it, or changed."""
+        """Return the marks as they are; the view is empty unless it is there, and recorded, as we would write it.
+
+        An empty one is written anew by a plan that wants a view, and removed by one that wants none. A view that a
+        person has changed counts as there.
+        """
         tags = own_tags(self._tags, RECORDS)
-        if VIEW_KEY in tags and not self._has_view(tags[VIEW_KEY]):
-            del tags[VIEW_KEY]
-        elif VIEW_KEY not in tags and self._view_is_ours():
-            tags[VIEW_KEY] = ""  # left over by hand: let a plan remove it
+        if not self._has_view(tags[VIEW_KEY]) if VIEW_KEY in tags else self._view_is_ours():
+            tags[VIEW_KEY] = ""
         return Marks(tags=tags, note=note_found(self._tags, NOTE_RECORD))
 
     def apply(self, plan: WritePlan, *, now_ms: int) -> None:
@@ -98,7 +100,8 @@ class ProjectMarks:
             return False
         if not self._view_is_ours():
             return True
-        return state_digest(self._tags[VIEW_TAG]) == self._compiled_digest(wanted)
+        shown = state_digest(self._tags[VIEW_TAG])
+        return shown == self._compiled_digest(wanted) == self._tags.get(VIEW_RECORD)
 
     def _view_is_ours(self) -> bool:
         """Tell whether the view is as we wrote it; the record is written last, so it may lag behind by one writing."""
