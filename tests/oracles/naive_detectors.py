@@ -60,11 +60,11 @@ def clip_top(step: Sequence[float], clipped: Sequence[float], edges: Sequence[fl
     return out
 
 
-def pin(value: Sequence[float]) -> tuple[int, float, float] | None:
-    """Row since when a norm equals one value on most rows, the value, and on how many.
+def pin(value: Sequence[float]) -> tuple[int, float, float, float] | None:
+    """Row since when a norm equals one value on most rows, the value, on how many, and on how many before.
 
     The value is the median of the last fifth. The rows before it must count more untied than tied ones by as much as
-    any others do; when they are tied now and then, too, it is no pin.
+    any others do.
     """
     n = len(value)
     last = value[n - math.ceil(n / 5) :]
@@ -78,9 +78,7 @@ def pin(value: Sequence[float]) -> tuple[int, float, float] | None:
     first = balance.index(min(balance))
     while not tied[first]:
         first += 1
-    if first > 20 and sum(tied[:first]) / first > 0.2:
-        return None
-    return first, top, sum(tied[first:]) / (n - first)
+    return first, top, sum(tied[first:]) / (n - first), sum(tied[:first]) / max(first, 1)
 
 
 def points(step: Sequence[float], lr: Sequence[float]) -> list[tuple[float, float, int]]:

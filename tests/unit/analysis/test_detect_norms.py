@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import pytest
@@ -150,6 +150,34 @@ def test_clip_that_becomes_the_rule_is_found() -> None:
     report = first(runs)
     assert report.verdict in ALARMS
     assert near(the(report, FindingKind.CLIP_SATURATION), AT, 80)
+
+
+CLIP = {"max_grad_norm": 0.6}
+
+
+def _behind_a_clip(scales: Sequence[float], since: int) -> list[dict[str, Array]]:
+    """Return runs whose norms differ by factors, all logged behind a clip that fires in their first rows."""
+    runs = cohort(len(scales), count=2000)
+    for run, scale in zip(runs, scales, strict=True):
+        run["grad_norm"] *= scale
+        run["grad_norm"][:150] *= 20
+    runs[0]["grad_norm"][since:] *= 20
+    for run in runs:
+        run["grad_norm"] = np.minimum(run["grad_norm"], CLIP["max_grad_norm"])
+    return runs
+
+
+def test_clip_that_becomes_the_rule_is_found_in_a_cohort_that_differs_in_level() -> None:
+    """The level of the norm tells nothing where siblings spread over it; that theirs are rarely clipped does."""
+    report = reports(_behind_a_clip([0.8, 0.4, 0.6, 0.9, 1.1, 0.5], AT), CLIP)[0]
+    assert report.verdict in ALARMS
+    assert near(the(report, FindingKind.CLIP_SATURATION), AT, 10)
+
+
+def test_clip_that_fires_at_the_start_is_healthy() -> None:
+    """All siblings clip in their first rows and none later."""
+    found = reports(_behind_a_clip([0.8, 0.4, 0.6, 0.9, 1.1, 0.5], 2000), CLIP)
+    assert not ALARMS & {r.verdict for r in found}
 
 
 def test_clip_that_always_fires_in_the_whole_cohort_is_healthy() -> None:

@@ -126,6 +126,16 @@ def test_norm_that_is_clipped_now_and_then_is_no_pin(seed: int) -> None:
     assert _pin(np.minimum(value, np.quantile(value, 0.67))) is None
 
 
+@pytest.mark.parametrize("seed", range(5))
+def test_pin_tells_that_there_were_others_before(seed: int) -> None:
+    """A norm that reaches its clip value in each second row and then in every row."""
+    value = np.random.default_rng(seed).lognormal(size=500)
+    value[300:] *= 100
+    found = _pin(np.minimum(value, np.quantile(value[:300], 0.6)))
+    assert found is not None
+    assert 0.3 < found[3] < 0.5
+
+
 rates = st.sampled_from([0.0, 1e-4, 1e-3, 1.04e-3, 1.06e-3, 3e-3, 2.97e-3, -1e-3, NAN, float("inf")])
 schedules = st.lists(st.tuples(st.integers(0, 60), st.integers(1, 8), rates), max_size=25).map(
     lambda parts: [(step + i, rate) for step, length, rate in parts for i in range(length)]

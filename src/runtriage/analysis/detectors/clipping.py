@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
+from numpy.typing import NDArray
 
 from runtriage.analysis.derived import CLIP_TOP, CLIPPED_SHARE, fired_rows
 from runtriage.analysis.form import Form, RunView
@@ -15,6 +18,8 @@ _LOWER = 0.5
 _ALWAYS, _RARELY = np.log(4.0), 0.0
 _EXPLODED = 1.0
 _TIED_SHARE = 0.5
+_TIED_BEFORE = 0.2
+_MOST = 0.5
 _TIED = 1e-3
 
 
@@ -54,29 +59,38 @@ def _lower_value(view: RunView) -> Form | None:
 
 
 def _pinned(view: RunView) -> Form | None:
-    """Look for a logged norm that equals one value on most rows: it is logged behind a clip that always fires."""
-    norm = view.run.by_role.get(Role.GRAD_NORM)
-    z = view.z.get(Role.GRAD_NORM)
-    if norm is None or z is None or norm.value.size < 100 or not (np.abs(z) >= view.limit(Role.GRAD_NORM)).any():
+    """Look for a logged norm that equals one value on most rows: it is logged behind a clip that always fires.
+
+    Beside siblings either its level departs, or the clip became the rule where theirs rarely fires. Siblings that
+    differ in level hide the first, and a run that clips at its start, as all do, hides the second in its own past.
+    """
+    norm, z = view.run.by_role.get(Role.GRAD_NORM), view.z.get(Role.GRAD_NORM)
+    if norm is None or z is None or norm.value.size < 100:
+        return None
+    away, alone = np.abs(z) >= view.limit(Role.GRAD_NORM), _clips_alone(view)
+    if not (away.any() or alone.any()):
         return None
     found = view.once("pin", lambda: _pin(norm.value))
     if found is None:
         return None
-    first, top, share = found
+    first, top, share, before = found
     start = int(norm.step[first])
     bin_ = int(np.clip(np.searchsorted(view.axis.edges, start) - 1, 0, view.axis.bins - 1))
-    extreme = float(np.nanmax(np.abs(z[bin_:]))) if np.isfinite(z[bin_:]).any() else 0.0
-    if extreme < view.limit(Role.GRAD_NORM):
+    if alone[bin_:].mean() > _MOST:
+        role, extreme = CLIPPED_SHARE, float(np.nanmax(view.z[CLIPPED_SHARE][bin_:]))
+    elif away[bin_:].any() and (first <= 20 or before <= _TIED_BEFORE):
+        role, extreme = Role.GRAD_NORM, float(np.nanmax(np.abs(z[bin_:])))
+    else:
         return None
     return _form(
         view, bin_, start if first > 3 else int(view.axis.edges[0]), extreme,
         (phrase("clip.pinned", top=top, share=share),),
-        {"pinned": float(share), "from_start": float(first <= 3)},
+        {"pinned": float(share), "from_start": float(first <= 3)}, role=role,
     )
 
 
-def _pin(value: Array) -> tuple[int, float, np.float64] | None:
-    """First row of the last stretch that is tied to one value, the value, and the share of rows tied to it since."""
+def _pin(value: Array) -> tuple[int, float, float, float] | None:
+    """First row of the last stretch tied to one value, the value, the shares of rows tied to it since and before."""
     last = value[-value.size // 5 :]
     top = float(np.nanmedian(last)) if np.isfinite(last).any() else 0.0
     if top <= 0:
@@ -86,34 +100,35 @@ def _pin(value: Array) -> tuple[int, float, np.float64] | None:
         return None
     first = int(np.argmin(np.cumsum(tied - _TIED_SHARE)))
     first += int(np.argmax(tied[first:]))
-    before = value[:first]
-    if first > 20 and np.mean(np.abs(before / top - 1.0) < _TIED) > 0.2:
-        return None
-    return first, top, tied[first:].mean()
+    return first, top, float(tied[first:].mean()), float(tied[:first].mean()) if first else 0.0
+
+
+def _clips_alone(view: RunView) -> NDArray[np.bool_]:
+    """Bins in which clipping is the rule, is rare among the siblings, and departs from them; shape (B,)."""
+    z, level = view.z.get(CLIPPED_SHARE), view.sketch.level.get(CLIPPED_SHARE)
+    centre = view.centre.get(CLIPPED_SHARE)
+    if z is None or level is None or centre is None:
+        return np.zeros(view.axis.bins, dtype=bool)
+    return np.asarray((z > view.limit(CLIPPED_SHARE)) & (level > _ALWAYS) & (centre < _RARELY))
 
 
 def _fires_always(view: RunView) -> Form | None:
     """Clipping fires on most rows where the cohort's rarely did, the norm has exploded and the loss is worse."""
-    z, level = view.z.get(CLIPPED_SHARE), view.sketch.level.get(CLIPPED_SHARE)
-    centre, norm, loss = view.centre.get(CLIPPED_SHARE), view.r.get(Role.GRAD_NORM), view.z.get(Role.LOSS)
-    if z is None or level is None or centre is None or norm is None or loss is None:
+    norm, loss = view.r.get(Role.GRAD_NORM), view.z.get(Role.LOSS)
+    if norm is None or loss is None:
         return None
-    hot = z > view.limit(CLIPPED_SHARE)
-    hot &= (level > _ALWAYS) & (centre < _RARELY)
-    for a, b in runs_true(hot):
+    for a, b in runs_true(_clips_alone(view)):
         if b - a < max(3, view.axis.bins // 6):
             continue
         if middle(norm, a, b) < _EXPLODED or middle(loss, a, b) < 2.0:
             continue
-        return _form(
-            view, a, _since(view, a), float(np.nanmax(z[a:b])),
-            (
-                phrase(
-                    "clip.always", usual=1 / (1 + np.exp(-middle(centre, a, b))), factor=np.exp(middle(norm, a, b))
-                ),
-            ),
-            {"explodes": middle(norm, a, b), "from_start": float(a <= 2)}, rank=13,
+        usual, factor = 1 / (1 + np.exp(-middle(view.centre[CLIPPED_SHARE], a, b))), np.exp(middle(norm, a, b))
+        form = _form(
+            view, a, _since(view, a), float(np.nanmax(view.z[CLIPPED_SHARE][a:b])),
+            (phrase("clip.always", usual=usual, factor=factor),),
+            {"explodes": middle(norm, a, b), "from_start": float(a <= 2)},
         )
+        return dataclasses.replace(form, rank=13)  # what blew the norm up is nearer to the root
     return None
 
 
@@ -133,12 +148,14 @@ def _since(view: RunView, a: int) -> int:
 
 
 def _form(
-    view: RunView, a: int, start: int, z: float, evidence: tuple[Phrase, ...], measures: dict[str, float], rank: int = 6
+    view: RunView, a: int, start: int, z: float, evidence: tuple[Phrase, ...], measures: dict[str, float],
+    role: str | None = None,
 ) -> Form:
+    compared = role or (CLIPPED_SHARE if CLIPPED_SHARE in view.z else Role.GRAD_NORM)
     return Form(
         kind=FindingKind.CLIP_SATURATION, role=Role.CLIP_RATE if CLIPPED_SHARE in view.z else Role.GRAD_NORM,
         start=start,
         detected=max(start, int(view.axis.edges[a])), peak=int(view.axis.mid[a]), z=z,
-        p=view.p_level(CLIPPED_SHARE if CLIPPED_SHARE in view.z else Role.GRAD_NORM, z), outcome=Outcome.ONGOING,
-        rank=rank, evidence=evidence, measures=measures,
+        p=view.p_level(compared, z), outcome=Outcome.ONGOING,
+        rank=6, evidence=evidence, measures=measures,
     )
