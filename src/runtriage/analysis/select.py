@@ -69,6 +69,9 @@ def _roots(forms: list[Form], span: float) -> list[Form]:
     near = [f for f in forms if f.detected - first <= together or _came_slowly(f, first, span)]
     root = min(near, key=lambda f: (f.rank, f.detected))
     if root.outcome == Outcome.RECOVERED:
+        # nor does a transient that healed leave behind what a run does not come back from
+        lost = [f for f in forms if f.outcome == Outcome.DIVERGED and f.detected - root.detected <= 2 * together]
+        root = min(lost, key=lambda f: (f.rank, f.detected), default=root)
         # a level that had long begun to move is not what a passing spike left behind
         older = [f for f in near if f.kind == FindingKind.BASELINE_DRIFT and f.start < root.start - together]
         root = min(older, key=lambda f: (f.rank, f.detected), default=root)

@@ -66,3 +66,23 @@ CLIPPED = Form(
 def test_a_slow_rise_is_the_root_of_what_began_after_it(start: int, kind: str) -> None:
     """It is certain later than what it brings about; what began before it is its own root."""
     assert select([slow(start), CLIPPED], 4000.0)[0].kind == kind
+
+
+def swing(detected: int) -> Form:
+    """Return a swing of the loss that passed."""
+    return Form(
+        kind=FindingKind.OSCILLATION, role=Role.LOSS, start=detected, detected=detected, peak=detected, end=1100, z=4.0,
+        p=1e-5, rank=4, outcome=Outcome.RECOVERED,
+    )
+
+
+NAN = Form(
+    kind=FindingKind.NON_FINITE, role=Role.LOSS, start=1050, detected=1050, peak=1050, z=float("inf"), p=1e-9, rank=5,
+    outcome=Outcome.DIVERGED,
+)
+
+
+@pytest.mark.parametrize(("at", "kind"), [(1000, "non_finite"), (300, "oscillation")])
+def test_what_a_run_is_lost_to_is_no_consequence_of_what_healed(at: int, kind: str) -> None:
+    """It is the root where it follows at once; a transient far earlier stays one of its own."""
+    assert select([swing(at), NAN], 4000.0)[0].kind == kind
