@@ -3,6 +3,10 @@
 Four templates are fitted at every bin by weighted least squares, each with a free level before it: a constant, what the
 cohort went on to gain (a run that stands still falls behind by exactly that), and a linear and a quadratic rise. The
 best fit names the shape and its onset at once.
+
+A run that gains less than its siblings, as one of another scale does, drifts upwards against them before anything
+happens, and a rise is then placed too early. It is therefore placed once more with such a drift beside the level, and
+begins at the later of both.
 """
 
 from __future__ import annotations
@@ -77,6 +81,10 @@ def best_shape(r: Array, sd: Array, centre: Array, mid: Array) -> Shape | None:
         if name not in fits or error[best] < fits[name][0]:
             fits[name] = (float(error[best]), int(where[starts[best]]))
     name = min(fits, key=lambda k: fits[k][0])
+    if name == "rise":
+        drifts = [_errors_beside_drift(x, y, weight, c, float(median(sd[good]))) for x in (since, since**2)]
+        later = int(where[starts[int(min(drifts, key=np.min).argmin())]])
+        fits[name] = (fits[name][0], max(fits[name][1], later))
     return Shape(name=name, bin=fits[name][1], error={k: v[0] for k, v in fits.items()})  # type: ignore[arg-type]
 
 
@@ -92,3 +100,17 @@ def _errors(template: Array, y: Array, weight: Array, scale: tuple[float, float]
         factor = np.clip(factor, *scale)
     # the square multiplied out: no residual is laid out for every place
     return np.asarray((v * v) @ weight - factor * (2.0 * sxv - factor * sxx), np.float64)
+
+
+def _errors_beside_drift(template: Array, y: Array, weight: Array, centre: Array, spread: float) -> Array:
+    """As :func:`_errors`, with a drift in proportion to the cohort's level that is about as large as ``spread``.
+
+    The drift is a ridge regression: one more row says that it is zero, give or take ``spread`` over the run.
+    """
+    root = np.sqrt(np.append(weight, 1.0))
+    level = np.append(np.ones_like(centre), 0.0)
+    drift = np.append(centre - centre.mean(), centre.std() / max(spread, 1e-300))
+    basis = np.linalg.qr(np.stack([root * level, root * drift], axis=1))[0]
+    v, x = root * np.append(y, 0.0), root * np.pad(template, ((0, 0), (0, 1)))
+    v, x = v - basis @ (basis.T @ v), x - (x @ basis) @ basis.T
+    return np.asarray(v @ v - np.maximum(x @ v, 0.0) ** 2 / np.maximum((x * x).sum(axis=1), 1e-300), np.float64)
