@@ -106,6 +106,13 @@ class RunView:
         """Return the z that three bins in a row must pass; infinite for a role that is not compared."""
         return self.limits.get(role, np.inf)
 
+    def stricter_limit(self, role: str, part: float) -> float:
+        """Return the z that three bins in a row must pass for a part of the role's share of the budget."""
+        limit = self.limit(role)
+        grid, p = self.noise_p if role.startswith(NOISE) else self.level_p
+        wanted = np.interp(limit, grid, np.log(p)) + np.log(part)
+        return max(limit, float(np.interp(-wanted, -np.log(p), grid)))
+
     def p_level(self, role: str, z: float) -> float:
         """Chance that a healthy run passes ``z`` for three bins in this role, or as rare a size in any other."""
         return min(1.0, self.expected(role, z))

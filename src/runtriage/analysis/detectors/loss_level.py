@@ -23,6 +23,8 @@ _FACTOR_SPREAD = 0.25
 _SMALL = 0.3
 _PASSING = 0.12
 _BACK = 0.3
+_DOWNWARD = 0.1
+"""Part of the loss's budget for departures downwards, which harm a run less often and rarely in a small way."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,7 +58,7 @@ def detect(view: RunView) -> list[Form]:
     moved = _move(view, last)
     if moved is not None:
         return [moved]
-    down = episode(z[:last], view.limit(Role.LOSS), _PERSIST, -1)
+    down = episode(z[:last], view.stricter_limit(Role.LOSS, _DOWNWARD), _PERSIST, -1)
     if down is not None and down[0] > 2:
         return [_downward(view, _measure(view, down[0], last, -1))]
     return []
