@@ -62,6 +62,17 @@ def test_lone_row_of_heavy_noise_is_watched_not_alarmed() -> None:
     assert the(report, FindingKind.LOSS_SPIKE).start_step == AT
 
 
+@pytest.mark.parametrize(("norm_at", "alarm"), [(AT, True), (AT + 100, False), (None, False)])
+@pytest.mark.parametrize("seed", range(4))
+def test_lone_row_that_the_norm_shares_is_an_alarm(seed: int, norm_at: int | None, *, alarm: bool) -> None:
+    """What either tail alone may hold by chance is no chance where both leave at one row."""
+    runs = cohort(6, seed=seed, noise=0.01)
+    runs[0]["loss"][AT] *= 1.3
+    if norm_at is not None:
+        runs[0]["grad_norm"][norm_at] *= 6.0
+    assert (first(runs).verdict in ALARMS) == alarm
+
+
 @pytest.mark.parametrize("size", SIZES)
 def test_divergence_is_broken(size: int) -> None:
     """A loss that runs away and stays away is found near its onset, with and without siblings."""
@@ -149,6 +160,15 @@ def test_loss_that_saturates_in_every_run_is_healthy() -> None:
 def test_oscillation_is_found() -> None:
     """Swings with a period, several times the noise, are an oscillation."""
     runs = cohort()
+    runs[0]["loss"][AT:] *= 1 + 0.25 * np.sin(2 * np.pi * steps()[AT:] / 10)
+    assert near(the(first(runs), FindingKind.OSCILLATION), AT, 60)
+
+
+def test_oscillation_of_a_run_that_was_always_better_is_found() -> None:
+    """A level far below the siblings' is no progress: what counts is how it moves while it swings."""
+    runs = cohort(8)
+    for run, level in zip(runs, np.linspace(0.8, 1.2, 8), strict=True):
+        run["loss"] *= level
     runs[0]["loss"][AT:] *= 1 + 0.25 * np.sin(2 * np.pi * steps()[AT:] / 10)
     assert near(the(first(runs), FindingKind.OSCILLATION), AT, 60)
 

@@ -19,6 +19,7 @@ _MIN_WINDOW = 48
 _LR_FACTOR = 1.3
 _GROWN = 1.1
 _CYCLES = 3
+_BEFORE, _GAIN = 8, 0.05
 
 
 def detect(view: RunView) -> list[Form]:
@@ -38,7 +39,7 @@ def detect(view: RunView) -> list[Form]:
         lo, hi = (int(x) for x in np.searchsorted(step, [view.axis.edges[a], view.axis.edges[b]]))
         regular, share, lag1 = _regular(e, lo, hi)
         beside = view.has_cohort and Role.LOSS in view.r
-        progress = middle(view.r[Role.LOSS], a, b) < -0.05 if beside else _falls(view, lo, hi)
+        progress = _gains(view.r[Role.LOSS], a, b) if beside else _falls(view, lo, hi)
         forced = _driven(view, a, b)
         if forced is None and (not regular or progress):
             continue
@@ -58,6 +59,12 @@ def detect(view: RunView) -> list[Form]:
             )
         ]
     return []
+
+
+def _gains(residual: Array, a: int, b: int) -> bool:
+    """Tell whether a run gets better than its siblings in a stretch, by what it was before: levels differ for good."""
+    before = middle(residual, max(0, a - _BEFORE), a) if a else 0.0
+    return middle(residual, a, b) - (before if np.isfinite(before) else 0.0) < -_GAIN
 
 
 def _driven(view: RunView, a: int, b: int) -> int | None:

@@ -15,27 +15,41 @@ from runtriage.model.vocab import Explanation, FindingKind, Outcome, Role
 
 _SHARED_Z = 8.0
 _SHARED_LOOK = 12
+_BOTH = ((Role.LOSS, FindingKind.LOSS_SPIKE), (Role.GRAD_NORM, FindingKind.GRAD_SPIKE))
 
 
 def detect(view: RunView) -> list[Form]:
     """Report the first remarkable spike of the loss and of the grad norm."""
     found: list[Form] = []
-    for role, kind in ((Role.LOSS, FindingKind.LOSS_SPIKE), (Role.GRAD_NORM, FindingKind.GRAD_SPIKE)):
+    for role, kind in _BOTH:
         for index in (LONE_INDEX, np.inf) if _telling(view, role, np.inf) else ():
             hit = _first(view, role, index)
             if hit is not None:
                 form = form_at(view, role, kind, *hit)
                 lone = index == np.inf and form.outcome == Outcome.RECOVERED
                 if lone:
-                    # remarkable by the measured tail only: what is stated is the chance by the heavy one
-                    p = max(form.p, view.tails[f"{role}/1"].p_run(form.z, LONE_INDEX))
-                    form = dataclasses.replace(form, mild=True, rank=LAST_RESORT, p=p)
+                    form = _lone(view, form)
                 found.append(form)
                 break
         shared = _shared(view, role, kind)
         if shared is not None and not any(f.role == role and f.explained_by for f in found):
             found.append(shared)
     return found
+
+
+def _lone(view: RunView, form: Form) -> Form:
+    """Weigh a spike that is remarkable by the measured tail only: mild, unless the other role leaves at the same place.
+
+    What is stated is the chance by the heavy tail. Loss and norm have tails of their own: both are as rare as that
+    somewhere in a run, let alone at one place, no more often than the square of the larger chance.
+    """
+    p = max(form.p, view.tails[f"{form.role}/1"].p_run(form.z, LONE_INDEX))
+    other = view.tails.get(f"{Role.GRAD_NORM if form.role == Role.LOSS else Role.LOSS}/1")
+    if other is not None:
+        both = max(p, other.p_run(form.measures["other_z"], LONE_INDEX)) ** 2
+        if both <= view.spike_budget:
+            return dataclasses.replace(form, p=both)
+    return dataclasses.replace(form, mild=True, rank=LAST_RESORT, p=p)
 
 
 def _shared(view: RunView, role: str, kind: FindingKind) -> Form | None:
