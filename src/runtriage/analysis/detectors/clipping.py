@@ -17,6 +17,7 @@ from runtriage.model.vocab import FindingKind, Outcome, Role
 _LOWER = 0.5
 _ALWAYS, _RARELY = np.log(4.0), 0.0
 _EXPLODED = 1.0
+_LATE = 8
 _TIED_SHARE = 0.5
 _TIED_BEFORE = 0.2
 _MOST = 0.5
@@ -118,7 +119,7 @@ def _fires_always(view: RunView) -> Form | None:
     if norm is None or loss is None:
         return None
     for a, b in runs_true(_clips_alone(view)):
-        if b - a < max(3, view.axis.bins // 6):
+        if b - a < (_LATE if b == view.axis.bins else max(3, view.axis.bins // 6)):
             continue
         if middle(norm, a, b) < _EXPLODED or middle(loss, a, b) < 2.0:
             continue

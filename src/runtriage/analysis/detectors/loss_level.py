@@ -80,7 +80,7 @@ def _move(view: RunView, last: int) -> Form | None:
         return None
     at = hit[0] + int(np.nanargmax(z[hit[0] : hit[1]]))
     before, after = middle(r, at - 6, at - 1), middle(r, at + 1, at + 7)
-    late = middle(r, last - max(3, (last - at) // 2), last)
+    late = middle(r, at + 7, at + 13)
     if after - before < _LEAST_STEP or late - before < 0.5 * (after - before):
         return None
     change = _measure(view, at, last, 1)
