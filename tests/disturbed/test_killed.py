@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import random
+import tempfile
 import threading
 import time
 from collections import Counter
@@ -31,16 +33,28 @@ class Start:
         Requests of an undisturbed sweep from here.
     final
         What it leaves.
+    reports
+        What it says.
     """
 
     stale: bool
     events: list[Event]
     final: dict[str, object]
+    reports: list[dict[str, object]]
 
     @property
     def first_write(self) -> int:
         """Return the number of the first event that changes something."""
-        return next(place for place, (name, _) in enumerate(self.events) if WRITES.fullmatch(name))
+        return min(min(places) for places in self.writes.values())
+
+    @property
+    def writes(self) -> dict[str, list[int]]:
+        """Return the numbers of the events that change something, by what they are."""
+        found: dict[str, list[int]] = {}
+        for place, (name, _) in enumerate(self.events):
+            if WRITES.fullmatch(name):
+                found.setdefault(name, []).append(place)
+        return found
 
 
 class Killer:
@@ -73,15 +87,30 @@ def counted(project: MlflowProject, *words: str) -> list[Event]:
     return events
 
 
+def said(project: MlflowProject, *words: str) -> list[dict[str, object]]:
+    """Judge all runs anew and return the reports, by run."""
+    with tempfile.TemporaryDirectory() as folder:
+        done = command("sweep", project.address, "--json", f"{folder}/reports", *words)
+        found = [json.loads(line) for line in Path(folder, "reports").read_text().splitlines()]
+    assert (done.code, done.err) == (0, "")
+    return sorted(found, key=lambda report: str(report["run"]["id"]))
+
+
 @pytest.fixture
 def starts(project: MlflowProject, tmp_path: Path) -> list[Start]:
     """Return both starts with what an undisturbed sweep makes of them; nothing of ours hangs on the runs now."""
     project.restore()
-    bare = Start(stale=False, events=counted(project, "--cache", str(tmp_path / "a")), final=project.state())
+    bare = start(project, tmp_path / "a", stale=False)
     make_stale(project)
-    stale = Start(stale=True, events=counted(project, "--cache", str(tmp_path / "b")), final=project.state())
+    stale = start(project, tmp_path / "b", stale=True)
     project.restore()
     return [bare, stale]
+
+
+def start(project: MlflowProject, cache: Path, *, stale: bool) -> Start:
+    """Sweep without a disturbance."""
+    events = counted(project, "--cache", str(cache))
+    return Start(stale=stale, events=events, final=project.state(), reports=said(project, "--cache", "off"))
 
 
 def make_stale(project: MlflowProject) -> None:
@@ -94,8 +123,8 @@ def make_stale(project: MlflowProject) -> None:
 
 def one_kill(project: MlflowProject, start: Start, draw: random.Random, words: tuple[str, ...]) -> Event | None:
     """Start a sweep and kill it; return the event it was killed at, None if it had ended."""
-    late = draw.random() < 0.5
-    at = draw.randrange(start.first_write, len(start.events)) if late else draw.randrange(-1, start.first_write)
+    writes = start.writes[draw.choice(sorted(start.writes))]  # the rarest request as often as any
+    at = draw.choice(writes) if draw.random() < 0.6 else draw.randrange(-1, start.first_write)
     killer = Killer(at, draw.choice([0.0, 0.0, draw.uniform(0.0, 0.03)]), drop=draw.random() < 0.3)
     project.proxy.on_request = killer
     process = begun("sweep", project.address, "--write", "all", *words)
@@ -128,6 +157,8 @@ def killed_and_repaired(
     done = command("sweep", project.address, "--write", "all", *cache, *resume)
     wrong += [] if done.code == 0 else [f"exit code {done.code}: {done.err}"]
     wrong += differences(project.state(), start.final)
+    if "--cache" in mode and said(project, *cache) != start.reports:
+        wrong.append("reports differ")
     return event, [f"{event} from {'stale' if start.stale else 'bare'} with {mode}: {one}" for one in wrong]
 
 
@@ -149,8 +180,10 @@ def points(project: MlflowProject, starts: list[Start], folder: Path, count: int
 
 
 def test_undisturbed_sweeps_agree(project: MlflowProject, starts: list[Start]) -> None:
-    """What a sweep leaves does not depend on what hung there before."""
+    """What a sweep leaves, and says, does not depend on what hung there before."""
     assert differences(starts[0].final, starts[1].final) == []
+    assert starts[0].reports == starts[1].reports
+    assert len(starts[0].reports) > 2
 
 
 def test_five_kills(project: MlflowProject, starts: list[Start], tmp_path: Path) -> None:
