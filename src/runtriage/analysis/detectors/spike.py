@@ -15,6 +15,7 @@ from runtriage.model.vocab import Explanation, FindingKind, Outcome, Role
 
 _SHARED_Z = 8.0
 _SHARED_LOOK = 12
+_LONE_ROWS = 3
 _BOTH = ((Role.LOSS, FindingKind.LOSS_SPIKE), (Role.GRAD_NORM, FindingKind.GRAD_SPIKE))
 
 
@@ -38,18 +39,25 @@ def detect(view: RunView) -> list[Form]:
 
 
 def _lone(view: RunView, form: Form) -> Form:
-    """Weigh a spike that is remarkable by the measured tail only: mild, unless the other role leaves at the same place.
+    """Weigh a spike that is remarkable by the measured tail only: mild, unless both roles leave for some rows.
 
-    What is stated is the chance by the heavy tail. Loss and norm have tails of their own: both are as rare as that
+    What is stated is the chance by the heavy tail. A lone batch lifts loss and norm together, so that both tell no more
+    than one; but it is over with its row. Where it is not, the two have tails of their own: both are as rare as that
     somewhere in a run, let alone at one place, no more often than the square of the larger chance.
     """
     p = max(form.p, view.tails[f"{form.role}/1"].p_run(form.z, LONE_INDEX))
     other = view.tails.get(f"{Role.GRAD_NORM if form.role == Role.LOSS else Role.LOSS}/1")
-    if other is not None:
+    if other is not None and _rows(view, form) > _LONE_ROWS:
         both = max(p, other.p_run(form.measures["other_z"], LONE_INDEX)) ** 2
         if both <= view.spike_budget:
             return dataclasses.replace(form, p=both)
     return dataclasses.replace(form, mild=True, rank=LAST_RESORT, p=p)
+
+
+def _rows(view: RunView, form: Form) -> int:
+    """Rows from the start of a spike to its end."""
+    a, b = np.searchsorted(view.own.step[f"{form.role}/1"], [form.start, np.inf if form.end is None else form.end])
+    return int(b - a)
 
 
 def _shared(view: RunView, role: str, kind: FindingKind) -> Form | None:
