@@ -22,6 +22,7 @@ ShapeName = Literal["step", "stall", "rise"]
 
 _STALL_SCALE = (0.6, 1.1)
 _LEAST = 6
+_LEAST_RISE, _RISING_SHARE = 0.04, 0.2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,6 +87,17 @@ def best_shape(r: Array, sd: Array, centre: Array, mid: Array) -> Shape | None:
         later = int(where[starts[int(min(drifts, key=np.min).argmin())]])
         fits[name] = (fits[name][0], max(fits[name][1], later))
     return Shape(name=name, bin=fits[name][1], error={k: v[0] for k, v in fits.items()})  # type: ignore[arg-type]
+
+
+def climbs(rise: float, final: float) -> bool:
+    """Tell whether a loss that falls behind rises itself: by at least a fifth of what it ends above its siblings.
+
+    Parameters
+    ----------
+    rise, final
+        By how much the loss itself, and its residual from the cohort, end above where the departure began; log units.
+    """
+    return rise >= max(_LEAST_RISE, _RISING_SHARE * final)
 
 
 def _errors(template: Array, y: Array, weight: Array, scale: tuple[float, float] | None) -> Array:

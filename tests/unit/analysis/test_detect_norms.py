@@ -174,6 +174,21 @@ def test_clip_that_becomes_the_rule_is_found_in_a_cohort_that_differs_in_level()
     assert near(the(report, FindingKind.CLIP_SATURATION), AT, 10)
 
 
+@pytest.mark.parametrize(("rises", "kind"), [(True, FindingKind.DIVERGENCE), (False, FindingKind.CLIP_SATURATION)])
+def test_clipping_that_a_rising_loss_brings_about_is_told_as_that(kind: FindingKind, *, rises: bool) -> None:
+    """Siblings differ in level, so that the clipping is certain first; the root is the loss, where it rises itself."""
+    runs = cohort(6, count=2000)
+    for run, level in zip(runs, (1.0, 0.85, 0.92, 1.05, 1.15, 1.2), strict=True):
+        run["loss"] *= level
+        run["grad_norm"] *= level
+    since = np.maximum(0.0, (steps(2000) - 1000) / 1000)
+    since = since if rises else 0.5 * (since > 0)
+    runs[0]["loss"] *= 1 + 0.25 * since
+    runs[0]["grad_norm"] *= np.exp(2.2 * since)
+    found = first(runs, {"max_grad_norm": 1.0}).findings[0]
+    assert (found.kind, near(found, 1000, 200)) == (kind, True)
+
+
 def test_clip_that_fires_at_the_start_is_healthy() -> None:
     """All siblings clip in their first rows and none later."""
     found = reports(_behind_a_clip([0.8, 0.4, 0.6, 0.9, 1.1, 0.5], 2000), CLIP)

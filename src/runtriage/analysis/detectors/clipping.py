@@ -7,10 +7,12 @@ import dataclasses
 import numpy as np
 from numpy.typing import NDArray
 
+from runtriage.analysis.context import attention_rise, lr_ratio
 from runtriage.analysis.derived import CLIP_TOP, CLIPPED_SHARE, fired_rows
 from runtriage.analysis.form import Form, RunView
 from runtriage.analysis.locate import middle
 from runtriage.analysis.order_stats import Array, runs_true
+from runtriage.analysis.shapes import best_shape, climbs
 from runtriage.model.phrase import Phrase, phrase
 from runtriage.model.vocab import FindingKind, Outcome, Role
 
@@ -129,8 +131,30 @@ def _fires_always(view: RunView) -> Form | None:
             (phrase("clip.always", usual=usual, factor=factor),),
             {"explodes": middle(norm, a, b), "from_start": float(a <= 2)},
         )
-        return dataclasses.replace(form, rank=13)  # what blew the norm up is nearer to the root
+        rising = _rising(view, form, b)
+        return rising or dataclasses.replace(form, rank=13)  # what blew the norm up is nearer to the root
     return None
+
+
+def _rising(view: RunView, form: Form, last: int) -> Form | None:
+    """Return the slow rise of the loss that brings the clipping about, if there is one."""
+    r, own = view.r[Role.LOSS][:last], view.sketch.level[Role.LOSS][:last]
+    shape = best_shape(r, view.sd[Role.LOSS][:last], view.centre[Role.LOSS][:last], view.axis.mid[:last])
+    if shape is None or shape.name != "rise":
+        return None
+    start, late = int(view.axis.edges[shape.bin]), last - _LATE // 2
+    final = middle(r, late, last) - middle(r, shape.bin - _LATE, shape.bin)
+    rise = middle(own, late, last) - middle(own, shape.bin - 2, shape.bin + 2)
+    if start > form.start or not climbs(rise, final):
+        return None
+    return dataclasses.replace(
+        form, kind=FindingKind.DIVERGENCE, role=Role.LOSS, start=start, rank=9,
+        evidence=(*form.evidence, phrase("loss.gradual", step=start)),
+        measures={
+            **form.measures, "final": final, "rise": rise, "lr_ratio": lr_ratio(view),
+            "attention": attention_rise(view, shape.bin),
+        },
+    )
 
 
 def _since(view: RunView, a: int) -> int:

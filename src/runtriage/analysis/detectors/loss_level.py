@@ -11,7 +11,7 @@ from runtriage.analysis.derived import MOVE
 from runtriage.analysis.form import DRIFT_RANK, Form, RunView, rows_against_centre
 from runtriage.analysis.locate import episode, locate, middle, ramp_start
 from runtriage.analysis.order_stats import Array, moving_mean, moving_median
-from runtriage.analysis.shapes import Shape, best_shape
+from runtriage.analysis.shapes import Shape, best_shape, climbs
 from runtriage.model.phrase import Phrase, phrase
 from runtriage.model.vocab import Explanation, FindingKind, Outcome, Role
 
@@ -231,7 +231,7 @@ def _by_shape(view: RunView, change: _Change, last: int) -> tuple[FindingKind, i
     reach = max(0, change.bin - int(0.35 * view.axis.bins))
     begun = ramp_start(mid[reach:], moving_mean(r, 1)[reach:])
     start = min(int(begun) if shape is None else int(view.axis.edges[shape.bin]), change.step)
-    if name == "stall" or change.rise < max(0.04, 0.2 * change.final):
+    if name == "stall" or not climbs(change.rise, change.final):
         return FindingKind.PLATEAU, 16, start
     return FindingKind.DIVERGENCE, 9, start
 
