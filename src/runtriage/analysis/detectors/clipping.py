@@ -138,13 +138,13 @@ def _fires_always(view: RunView) -> Form | None:
 
 def _rising(view: RunView, form: Form, last: int) -> Form | None:
     """Return the slow rise of the loss that brings the clipping about, if there is one."""
-    r, own = view.r[Role.LOSS][:last], view.sketch.level[Role.LOSS][:last]
-    shape = best_shape(r, view.sd[Role.LOSS][:last], view.centre[Role.LOSS][:last], view.axis.mid[:last])
-    if shape is None or shape.name != "rise":
+    r, own = view.r[Role.LOSS], view.sketch.level[Role.LOSS]
+    at = _rise_of_both(view, last)
+    if at is None:
         return None
-    start, late = int(view.axis.edges[shape.bin]), last - _LATE // 2
-    final = middle(r, late, last) - middle(r, shape.bin - _LATE, shape.bin)
-    rise = middle(own, late, last) - middle(own, shape.bin - 2, shape.bin + 2)
+    start, late = int(view.axis.edges[at]), last - _LATE // 2
+    final = middle(r, late, last) - middle(r, at - _LATE, at)
+    rise = middle(own, late, last) - middle(own, at - 2, at + 2)
     if start > form.start or not climbs(rise, final):
         return None
     return dataclasses.replace(
@@ -152,9 +152,20 @@ def _rising(view: RunView, form: Form, last: int) -> Form | None:
         evidence=(*form.evidence, phrase("loss.gradual", step=start)),
         measures={
             **form.measures, "final": final, "rise": rise, "lr_ratio": lr_ratio(view),
-            "attention": attention_rise(view, shape.bin),
+            "attention": attention_rise(view, at),
         },
     )
+
+
+def _rise_of_both(view: RunView, last: int) -> int | None:
+    """Bin at which the loss begins to rise, by its own shape and by the norm's where that rises too."""
+    shapes = [
+        best_shape(view.r[role][:last], view.sd[role][:last], view.centre[role][:last], view.axis.mid[:last])
+        for role in (Role.LOSS, Role.GRAD_NORM)
+    ]
+    if shapes[0] is None or shapes[0].name != "rise":
+        return None
+    return int(np.mean([shape.bin for shape in shapes if shape is not None and shape.name == "rise"]))
 
 
 def _since(view: RunView, a: int) -> int:
