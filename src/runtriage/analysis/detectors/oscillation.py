@@ -63,8 +63,7 @@ def detect(view: RunView) -> list[Form]:
 
 def _gains(residual: Array, a: int, b: int) -> bool:
     """Tell whether a run gets better than its siblings in a stretch, by what it was before: levels differ for good."""
-    before = middle(residual, max(0, a - _BEFORE), a) if a else 0.0
-    return middle(residual, a, b) - (before if np.isfinite(before) else 0.0) < -_GAIN
+    return middle(residual, a, b) - middle(residual, a - _BEFORE, a) < -_GAIN
 
 
 def _driven(view: RunView, a: int, b: int) -> int | None:
