@@ -124,7 +124,7 @@ def check_quiet(left: Left, before: dict[str, Any]) -> None:
 
 @pytest.mark.statistical
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("kind", [429, 500, "cut"])
+@pytest.mark.parametrize("kind", [429, 500, "cut", "late"])
 def test_what_passes_changes_nothing(server: StandIn, tmp_path: Path, kind: int | str) -> None:
     """Each kind of request goes wrong once, in a sweep of its own: reports and marks are those of a calm sweep.
 

@@ -75,6 +75,28 @@ def test_missing_report_is_made_again(server: StandIn, source: WandbSource) -> N
     assert source.read_project_marks() == Marks(tags=PLAN.set_tags, note=PLAN.set_note)
 
 
+@pytest.mark.parametrize("kind", ["late", "cut"])
+@pytest.mark.parametrize("what", ["UpsertView2", "upsertView"])
+def test_made_although_the_answer_says_not(server: StandIn, source: WandbSource, what: str, kind: str) -> None:
+    """A view, or a report, that was made before its answer went wrong is there once."""
+    server.fail(what, kind)
+    source.apply_project(PLAN)
+    assert sorted(view["type"] for view in server.world.views.values()) == ["project-view", "runs"]
+    assert source.read_project_marks() == Marks(tags=PLAN.set_tags, note=PLAN.set_note)
+
+
+def test_a_view_that_is_there_twice(server: StandIn, source: WandbSource) -> None:
+    """Two views of ours show as a difference, and a plan leaves one; also where the answer to its deletion is lost."""
+    source.apply_project(PLAN)
+    key, view = next(iter(server.world.views.items()))
+    server.world.views["again"] = {**view, "id": "again"}
+    assert source.read_project_marks() != Marks(tags=PLAN.set_tags, note=PLAN.set_note)
+    server.fail("deleteView", "cut")
+    source.apply_project(PLAN)
+    assert (key in server.world.views, len(server.world.views)) == (True, 2)
+    assert source.read_project_marks() == Marks(tags=PLAN.set_tags, note=PLAN.set_note)
+
+
 def test_flagged_runs_are_filtered_by_tag(server: StandIn, source: WandbSource) -> None:
     """The view and the report show the runs with our tags."""
     source.apply_project(PLAN)

@@ -10,12 +10,13 @@ from __future__ import annotations
 import base64
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from typing import Any
 
 import msgspec
 
-from runtriage.errors import MarkWriteError, RunReadError
+from runtriage.errors import MarkWriteError, RunReadError, SourceUnreachableError
 from runtriage.model.marks import OWN_PREFIX, Marks, WritePlan
 from runtriage.model.vocab import Level
 from runtriage.trackers.wandb import marks as own
@@ -61,15 +62,15 @@ def recall(spec: str) -> dict[str, str] | None:
 
 
 def read_project(client: WandbClient) -> Marks:
-    """Return our marks on a project; empty if view or report is missing, so that a plan makes both again."""
+    """Return our marks on a project; none that fit if view or report is missing or doubled, so that a plan mends it."""
     try:
         found = {kind: list(own_views(client, kind)) for kind in _KINDS}
     except RunReadError as error:
         raise MarkWriteError(error.message, where=error.where) from error
-    values = [recall(views[0]["spec"]) for views in found.values() if views]
+    values = [recall(view["spec"]) for views in found.values() for view in views]
     if not values:
         return Marks()
-    if len(values) < len(_KINDS) or values[0] != values[1]:
+    if any(len(views) != 1 for views in found.values()) or values[0] != values[1]:
         return Marks(tags={_VIEW: "(incomplete)"})
     whole = dict(values[0] or {})
     note = whole.pop(own.NOTE, None)
@@ -91,12 +92,11 @@ def apply_project(client: WandbClient, plan: WritePlan) -> None:
         views = {kind: list(own_views(client, kind)) for kind in _KINDS}
         before = next((recall(each[0]["spec"]) for each in views.values() if each), None) or {}
         values = own.after(before, plan)
-        extra = [view for each in views.values() for view in (each[1:] if values else each)]
-        for view in extra:
-            client.graphql(_DELETE, {"id": view["id"], "deleteDrafts": True}, where=client.where)
+        for kind, present in views.items():
+            _delete(client, kind, present[1:] if values else present)
         if values:
-            _save_view(client, values, views["project-view"][:1])
-            _save_report(client, values, views["runs"][:1])
+            _saved(client, "project-view", views["project-view"], partial(_save_view, client, values))
+            _saved(client, "runs", views["runs"], partial(_save_report, client, values))
     except RunReadError as error:
         raise MarkWriteError(error.message, where=client.where, hint=error.hint) from error
 
@@ -119,6 +119,37 @@ def own_views(client: WandbClient, kind: str) -> Iterator[dict[str, Any]]:
         if not info.get("hasNextPage"):
             return
         variables["reportCursor"] = info.get("endCursor")
+
+
+def _saved(
+    client: WandbClient, kind: str, present: list[dict[str, Any]], save: Callable[[list[dict[str, Any]]], None]
+) -> None:
+    """Save a view or a report; one that is new is looked for afterwards, whatever came back.
+
+    The client's service process sends again by itself what was answered with an error, done or not, and cannot be told
+    not to. Each time it was done makes another view: one is kept.
+    """
+    if present:
+        save(present[:1])
+        return
+    try:
+        save([])
+    except (RunReadError, SourceUnreachableError):
+        if not (made := list(own_views(client, kind))):
+            raise
+    else:
+        made = list(own_views(client, kind))
+    _delete(client, kind, made[1:])
+
+
+def _delete(client: WandbClient, kind: str, views: list[dict[str, Any]]) -> None:
+    """Delete views; one that is gone when an error comes back was deleted before the answer was lost."""
+    for view in views:
+        try:
+            client.graphql(_DELETE, {"id": view["id"], "deleteDrafts": True}, where=client.where)
+        except RunReadError:
+            if any(left["id"] == view["id"] for left in own_views(client, kind)):
+                raise
 
 
 def _digest(values: Mapping[str, str]) -> str:
