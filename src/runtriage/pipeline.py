@@ -14,7 +14,7 @@ from runtriage.analysis.compare import Compared, compare, to_members
 from runtriage.analysis.diagnose import diagnose
 from runtriage.analysis.form import Form
 from runtriage.analysis.judge import level, reason, severity
-from runtriage.analysis.order_stats import moving_median
+from runtriage.analysis.order_stats import Array, moving_median
 from runtriage.analysis.prepare import prepare
 from runtriage.analysis.sketch import make_axis
 from runtriage.model.baseline import Baseline, BaselineSet
@@ -213,26 +213,34 @@ def _finding(run: PreparedRun, form: Form, lang: Lang) -> Finding:
 
 def _curves(run: PreparedRun, compared: Compared) -> tuple[Curve, ...]:
     out = []
-    view = compared.view
+    bands = _bands(compared)
     for role in (Role.LOSS, Role.GRAD_NORM, Role.LR):
         series = run.by_role.get(role)
         if series is None or not series.step.size:
             continue
-        band = {}
-        if role in view.centre and role in view.z and role in view.r:
-            centre = view.centre[role]
-            z = view.z[role]
-            reach = moving_median(np.where(z != 0, 3.0 * np.abs(view.r[role] / z), np.nan), 4)
-            known = np.isfinite(centre) & np.isfinite(reach)
-            centre, reach = centre[known], reach[known]
-            band = {
-                "band_step": view.axis.mid[known], "band_low": np.exp(centre - reach),
-                "band_high": np.exp(centre + reach),
-            }
         rows = series.step.size
         noisy = role != Role.LR and rows >= 2 * _SMOOTH and np.isfinite(series.value).all()
         half = min(_SMOOTH, rows // 20 + 1) if noisy else 0
         out.append(
-            Curve(metric=series.metric, role=role, step=series.step, value=series.value, half_window=half, **band)
+            Curve(
+                metric=series.metric, role=role, step=series.step, value=series.value, half_window=half,
+                **bands.get(role, {}),
+            )
         )
     return tuple(out)
+
+
+def _bands(compared: Compared) -> dict[str, dict[str, Array]]:
+    """Three standard deviations about the cohort's centre, where both are known, for the curves that have a cohort."""
+    view = compared.view
+    roles = [role for role in (Role.LOSS, Role.GRAD_NORM, Role.LR) if role in view.z and role in view.centre]
+    if not roles:
+        return {}
+    r, z, centres = (np.array([table[role] for role in roles]) for table in (view.r, view.z, view.centre))
+    reaches = moving_median(np.where(z != 0, 3.0 * np.abs(r / z), np.nan), 4)
+    out = {}
+    for role, centre, reach in zip(roles, centres, reaches, strict=True):
+        known = np.isfinite(centre) & np.isfinite(reach)
+        low, high = np.exp(centre[known] - reach[known]), np.exp(centre[known] + reach[known])
+        out[role.value] = {"band_step": view.axis.mid[known], "band_low": low, "band_high": high}
+    return out

@@ -23,7 +23,7 @@ _UNTESTED = (Role.GRAD_NORM_CLIPPED, Role.LAYER_GRAD_NORM, Role.ATTENTION_LOGIT,
 
 @lru_cache(maxsize=256)
 def level_curve(members: int, *, noise: bool = False) -> tuple[Array, Array]:
-    """Chance that a healthy run passes z in one role, as points (z, p) for interpolation of log p.
+    """Log chance that a healthy run passes z in one role, as points (z, log p) for interpolation.
 
     Parameters
     ----------
@@ -34,18 +34,18 @@ def level_curve(members: int, *, noise: bool = False) -> tuple[Array, Array]:
 
     Returns
     -------
-    z, p
-        float64, shape (m,), z rising and p falling; the last point extends the tail by its own slope.
+    z, log_p
+        float64, shape (m,), z rising and log p falling; the last point extends the tail by its own slope.
     """
     null = NOISE_Z if noise else LEVEL_Z
     sizes = sorted(null)
     table = np.array([null[s] for s in sizes])
     x = np.log(np.clip(members, sizes[0], sizes[-1]))
     z = np.array([np.interp(x, np.log(sizes), table[:, i]) for i in range(table.shape[1])])
-    p = np.array(CHANCES)
-    slope = (np.log(p[-1]) - np.log(p[-4])) / max(z[-1] - z[-4], 0.1)
-    far = float(np.clip(np.log(_FAR_P / p[-1]) / min(slope, -0.5) + z[-1], z[-1] + 0.5, _FAR_Z))
-    return np.concatenate([[0.0], z, [far]]), np.concatenate([[1.0], p, [_FAR_P]])
+    log_p = np.log(CHANCES)
+    slope = (log_p[-1] - log_p[-4]) / max(z[-1] - z[-4], 0.1)
+    far = float(np.clip((np.log(_FAR_P) - log_p[-1]) / min(slope, -0.5) + z[-1], z[-1] + 0.5, _FAR_Z))
+    return np.concatenate([[0.0], z, [far]]), np.concatenate([[0.0], log_p, [np.log(_FAR_P)]])
 
 
 @lru_cache(maxsize=4096)
@@ -61,8 +61,8 @@ def level_limit(members: int, chance: float, *, noise: bool = False) -> float:
     noise
         For the size of the noise instead of a level.
     """
-    z, p = level_curve(members, noise=noise)
-    return float(np.interp(-np.log(max(chance, _FAR_P)), -np.log(p), z))
+    z, log_p = level_curve(members, noise=noise)
+    return float(np.interp(-np.log(max(chance, _FAR_P)), -log_p, z))
 
 
 def shares(roles: Iterable[str]) -> dict[str, float]:

@@ -47,15 +47,19 @@ def rarity(view: RunView, forms: Sequence[Form]) -> float:
     """
     explained = min((form.start for form in forms if form.explained_by is not None), default=np.inf)
     stop = int(np.searchsorted(view.axis.edges[1:], explained))  # behind what is explained levels prove nothing
-    levels = [view.expected(role, lasting(z[:stop])) for role, z in view.z.items() if role in view.limits]
+    roles = [role for role in view.z if role in view.limits]
+    sizes = lasting(np.array([view.z[role][:stop] for role in roles])).tolist() if roles else []
+    levels = [view.expected(role, size) for role, size in zip(roles, sizes, strict=True)]
     spikes = [rarest(view, role) / SPIKE_SHARE for role in (Role.LOSS, Role.GRAD_NORM)]
     found = [form.p for form in forms if form.explained_by is None and not form.mild]
     return float(min([*levels, *spikes, *found]))
 
 
-def lasting(z: Array) -> float:
-    """Return the largest size that three bins in a row pass to the same side."""
-    if z.size < _LEAST_BINS:
-        return 0.0
+def lasting(z: Array) -> Array:
+    """Return the largest size that three bins in a row pass to the same side, along the last axis."""
+    if z.shape[-1] < _LEAST_BINS:
+        return np.zeros(z.shape[:-1])
     known = np.where(np.isnan(z), 0.0, z)
-    return float(max(np.minimum(np.minimum(y[:-2], y[1:-1]), y[2:]).max() for y in (known, -known)))
+    a, b, c = known[..., :-2], known[..., 1:-1], known[..., 2:]
+    up, down = np.minimum(np.minimum(a, b), c), np.maximum(np.maximum(a, b), c)
+    return np.asarray(np.maximum(up.max(axis=-1), -down.min(axis=-1)))

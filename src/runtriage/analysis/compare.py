@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from runtriage.analysis.calibrate import SPIKE_SHARE, level_curve, level_limit, shares
 from runtriage.analysis.context import data_switches
-from runtriage.analysis.departure import Departures, departures
+from runtriage.analysis.departure import departures
 from runtriage.analysis.derived import CLIP_TOP, CLIPPED_SHARE, MOVE, VAL_GAP
 from runtriage.analysis.detectors import (
     bursts,
@@ -159,8 +159,10 @@ class _Beside:
 
     axis: Axis
     table: Members
-    moved: Departures | None
-    roles: list[str]
+    z: list[dict[str, Array]]
+    r: list[dict[str, Array]]
+    centre: list[dict[str, Array]]
+    sd: list[dict[str, Array]]
     use: NDArray[np.bool_]
     counts: NDArray[np.intp]
     paired: list[bool]
@@ -180,12 +182,9 @@ class _Beside:
             The run, its binned levels and its excursions after and before what siblings share was subtracted.
         """
         count = int(self.counts[i])
-        has = self.moved is not None and count >= 2
+        has = bool(self.z) and count >= 2
         others = np.flatnonzero(self.use[i].any(axis=1)).tolist()
-        moved = self.moved if has else None
-        z, r, centre, sd = ({}, {}, {}, {}) if moved is None else (
-            _by_role(values[i], self.roles) for values in (moved.z, moved.r, moved.centre, moved.sd)
-        )
+        z, r, centre, sd = (values[i] if has else {} for values in (self.z, self.r, self.centre, self.sd))
         share = shares(z)
         lr = run.by_role.get(Role.LR)
         memory = self.table.memory.setdefault(run.info.id, {})
@@ -239,13 +238,11 @@ def _round(
         counts = np.quantile(use.sum(axis=1), 0.25, axis=1, method="lower").astype(int)
     some = use.any(axis=2).sum(axis=1)
     counts = np.where(some >= 2, np.maximum(counts, 2), some)
-    moved = None
+    z, r, centre, sd = [], [], [], []
     if roles and members.size and counts.max(initial=0) >= 2:
         moved = departures(candidate, members, use, floor, trusted=trusted)
-    centres = [
-        _by_role(moved.centre[i], roles) if moved is not None and counts[i] >= 2 else {} for i in range(len(runs))
-    ]
-    raw = excursions_of(sketches, axis, centres)
+        z, r, centre, sd = (_by_role(values, roles) for values in (moved.z, moved.r, moved.centre, moved.sd))
+    raw = excursions_of(sketches, axis, [centre[i] if centre and counts[i] >= 2 else {} for i in range(len(runs))])
     own, paired = _paired(runs, raw, table, axis)
     if table.live:
         table.events = [events_of(r, o) for r, o in zip(runs, raw, strict=True)]
@@ -254,7 +251,7 @@ def _round(
             for j, o in enumerate(own)
         ]
     beside = _Beside(
-        axis=axis, table=table, moved=moved, roles=roles, use=use, counts=counts, paired=paired, budget=budget,
+        axis=axis, table=table, z=z, r=r, centre=centre, sd=sd, use=use, counts=counts, paired=paired, budget=budget,
         schedule=table.schedule(axis.bins), usual_phases=table.usual_phases(axis.bins), pools=_pools(table),
     )
     result = []
@@ -293,6 +290,10 @@ def _phases(lr: Series | None, memory: dict[str, object]) -> tuple[Phase, ...]:
     return cast("tuple[Phase, ...]", memory["phases"])
 
 
-def _by_role(values: Array, roles: list[str]) -> dict[str, Array]:
-    some = np.atleast_1d(np.isfinite(values).any(axis=-1))
-    return {role: values[k] for k, role in enumerate(roles) if some[k]}
+def _by_role(values: Array, roles: list[str]) -> list[dict[str, Array]]:
+    """Split values (C, K, B) into one table for each candidate, without the roles that are not known in any bin."""
+    some = np.asarray(np.isfinite(values).any(axis=-1))
+    return [
+        {role: v for role, v, known in zip(roles, rows, good.tolist(), strict=True) if known}
+        for rows, good in zip(values, some, strict=True)
+    ]

@@ -36,7 +36,7 @@ ANCHORS: tuple[float, ...] = (0.12, 0.25, 0.4, 0.55, 0.7)
 
 _PRIOR_DOF = 4.0
 _MAD_TO_SD = 1.4826
-_CLIP_SD = 4.0
+_CLIP_SD, _CLIP_BINS = 4.0, 24
 _SMOOTH = 2
 _CHUNK = 4_000_000
 _SHORTH_SD = np.array([
@@ -166,7 +166,8 @@ def _spread(deviation: Array, floor: Array, *, trusted: bool) -> tuple[Array, Ar
     low = floor[:, None]
     if trusted:
         size = np.abs(deviation)
-        limit = _CLIP_SD * np.maximum(_MAD_TO_SD * nan_median(size.reshape(*size.shape[:2], -1), -1), floor)
+        some = size[..., :: max(1, size.shape[-1] // _CLIP_BINS)]  # bins go along with their neighbours
+        limit = _CLIP_SD * np.maximum(_MAD_TO_SD * nan_median(some.reshape(*size.shape[:2], -1), -1), floor)
         np.minimum(size, limit[:, :, None, None], out=size)
         size *= size
         np.fmax(size, 0.0, out=size)  # what is missing counts nothing
@@ -178,9 +179,8 @@ def _spread(deviation: Array, floor: Array, *, trusted: bool) -> tuple[Array, Ar
         variance = (width / expected) ** 2
         dof = np.maximum(0.37 * (count - 1), 0.0)
     known = count >= 2
-    variance = np.where(known, variance, np.nan)
+    variance[~known] = np.nan
     profile = moving_mean(variance, max(2, deviation.shape[-1] // 10))
-    shrunk = (_PRIOR_DOF * profile + dof * np.nan_to_num(variance)) / (_PRIOR_DOF + np.where(known, dof, 0.0))
-    centre_error = np.where(count > 0, 1.57 / np.maximum(count, 1), np.nan)
-    sd = np.sqrt(shrunk * (1.0 + centre_error) + low**2)
-    return np.where(known, sd, np.nan), _PRIOR_DOF + dof
+    centre_error = 1.57 / np.maximum(count, 1)
+    sd = np.sqrt((_PRIOR_DOF * profile + dof * variance) / (_PRIOR_DOF + dof) * (1.0 + centre_error) + low**2)
+    return sd, _PRIOR_DOF + dof

@@ -31,7 +31,7 @@ LEAD_BINS = 2
 
 _LONE_CAP = 6.0
 _HALF_WINDOW = 4
-_SAMPLE = 8192
+_SAMPLE = 2048
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -47,13 +47,16 @@ class Excursions:
     step
         Channel to float64 steps, shape (n,).
     peak
-        Channel to the largest z per bin, shape (B,); 0 where there is no row.
+        Channel to the largest z per bin, shape (B,); 0 where there is no row, and in the first bins.
+    largest
+        Channel to the largest z of any row, at least 0.
     """
 
     residual: dict[str, Array]
     z: dict[str, Array]
     step: dict[str, Array]
     peak: dict[str, Array]
+    largest: dict[str, float]
 
 
 def excursions_of(
@@ -91,7 +94,8 @@ def excursions_of(
             units[role] = unit if np.isfinite(unit).all() else np.nan_to_num(unit, nan=0.0, posinf=0.0, neginf=0.0)
             rows[role] = step
         z, steps = channels_of(units, rows)
-        out.append(Excursions(residual=residual, z=z, step=steps, peak=peaks_of(z, steps, axis)))
+        peak, largest = peaks_of(z, steps, axis)
+        out.append(Excursions(residual=residual, z=z, step=steps, peak=peak, largest=largest))
     return out
 
 
@@ -105,10 +109,13 @@ def _lay_noise(sketches: Sequence[Sketch], role: str, axis: Axis, floor: float) 
             sketch.local_sd[role] = sketch.along(role, axis, np.maximum(noise, floor))
 
 
-def peaks_of(z: Mapping[str, Array], steps: Mapping[str, Array], axis: Axis) -> dict[str, Array]:
-    """Return the largest excursion per bin of each channel, shape (B,).
+def peaks_of(
+    z: Mapping[str, Array], steps: Mapping[str, Array], axis: Axis
+) -> tuple[dict[str, Array], dict[str, float]]:
+    """Return the largest excursion of each channel, per bin and in the whole run.
 
-    The first bins are left out: a start is steep and settles, and its excursions say nothing of later ones.
+    The first bins are left out of the former: a start is steep and settles, and its excursions say nothing of later
+    ones.
 
     Parameters
     ----------
@@ -116,16 +123,24 @@ def peaks_of(z: Mapping[str, Array], steps: Mapping[str, Array], axis: Axis) -> 
         Channel to standardised excursions and their steps, shape (n,).
     axis
         The bins.
+
+    Returns
+    -------
+    peak, largest
+        As in :class:`Excursions`.
     """
-    peak = {}
+    peak, largest = {}, {}
     places: dict[int, NDArray[np.intp]] = {}
     for channel, values in z.items():
         step = steps[channel]
         if id(step) not in places:
             places[id(step)] = np.searchsorted(step, axis.edges)
-        peak[channel] = _largest(places[id(step)], values)
+        at = places[id(step)]
+        peak[channel] = _largest(at, values)
+        outside = max(float(part.max(initial=0.0)) for part in (values[: at[0]], values[at[-1] :]))
+        largest[channel] = max(outside, float(peak[channel].max(initial=0.0)))
         peak[channel][:LEAD_BINS] = 0.0
-    return peak
+    return peak, largest
 
 
 def channels_of(units: dict[str, Array], steps: dict[str, Array]) -> tuple[dict[str, Array], dict[str, Array]]:
@@ -187,10 +202,11 @@ def _averaged(unit: Array, width: int) -> Array:
         total += capped[away : unit.size - width + 1 + away]
     total /= width
     mean[1 - width :] = total[-1]
-    every = max(1, unit.size // _SAMPLE)
+    every = max(1, unit.size // _SAMPLE)  # rows nearer than the width tell the same twice
     sample, rows = mean[::every], unit[::every]
     ratio = median(np.abs(sample - median(sample))) / max(median(np.abs(rows - median(rows))), 1e-12)
-    return np.asarray(mean / min(max(ratio, width**-0.5), 1.0))
+    mean /= min(max(ratio, width**-0.5), 1.0)
+    return mean
 
 
 def _largest(at: NDArray[np.intp], z: Array) -> Array:

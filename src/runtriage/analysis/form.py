@@ -47,7 +47,8 @@ class RunView:
     share
         Role to its share of the budget, all roles together one.
     level_p, noise_p
-        Chance that a healthy run passes a given z in one role, as (z, p) points with z rising; of levels, and of noise.
+        Log chance that a healthy run passes a given z in one role, as (z, log p) points with z rising; of levels, and
+        of noise.
     tails
         Spike channel to the tail of the cohort (or of the run itself).
     events
@@ -109,9 +110,9 @@ class RunView:
     def stricter_limit(self, role: str, part: float) -> float:
         """Return the z that three bins in a row must pass for a part of the role's share of the budget."""
         limit = self.limit(role)
-        grid, p = self.noise_p if role.startswith(NOISE) else self.level_p
-        wanted = np.interp(limit, grid, np.log(p)) + np.log(part)
-        return max(limit, float(np.interp(-wanted, -np.log(p), grid)))
+        grid, log_p = self.noise_p if role.startswith(NOISE) else self.level_p
+        wanted = np.interp(limit, grid, log_p) + np.log(part)
+        return max(limit, float(np.interp(-wanted, -log_p, grid)))
 
     def p_level(self, role: str, z: float) -> float:
         """Chance that a healthy run passes ``z`` for three bins in this role, or as rare a size in any other."""
@@ -119,8 +120,8 @@ class RunView:
 
     def expected(self, role: str, z: float) -> float:
         """Chance that a healthy run passes ``z`` for three bins in this role, over the role's share of the budget."""
-        grid, p = self.noise_p if role.startswith(NOISE) else self.level_p
-        return float(np.exp(np.interp(abs(z), grid, np.log(p))) / max(self.share.get(role, 1.0), 1e-6))
+        grid, log_p = self.noise_p if role.startswith(NOISE) else self.level_p
+        return float(np.exp(np.interp(abs(z), grid, log_p)) / max(self.share.get(role, 1.0), 1e-6))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

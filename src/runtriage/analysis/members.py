@@ -199,6 +199,9 @@ def events_of(run: PreparedRun, own: Excursions) -> dict[str, NDArray[np.int64]]
         channel = f"{role}/1"
         if channel not in own.z:
             continue
+        if own.largest[channel] <= _EVENT_Z:
+            out[role] = np.empty(0, np.int64)
+            continue
         z, step = own.z[channel], own.step[channel]
         strong = np.flatnonzero(z > _EVENT_Z)
         if strong.size > _EVENTS:

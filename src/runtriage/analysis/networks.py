@@ -17,7 +17,7 @@ def sort_planes(planes: NDArray[np.float64]) -> None:
     Parameters
     ----------
     planes
-        Shape (m, ...). Where one entry is NaN, all of that place may become NaN.
+        Shape (m, ...), without NaN.
     """
     low = np.empty(planes.shape[1:])
     for i, j in _comparators(len(planes)):

@@ -22,6 +22,9 @@ _FEW_PLACES = 2
 _PADDED, _PADDED_FREE = 3, 4096
 """Entries of a padded table for each row, and for free, up to which one is laid out."""
 
+_BEHIND = 1e300
+"""Stands for a missing entry where all are sorted: behind the others, and without a warning when it is subtracted."""
+
 _PARTITION_FROM = 400
 """Length from which a partition is faster than a whole sort."""
 
@@ -173,13 +176,20 @@ def shortest_width(values: Array, axis: int) -> Array:
         return shortest_half(values, axis)[1]
     planes = np.array(np.moveaxis(values, axis, 0), order="C")
     finite = np.isfinite(planes)
-    partly = finite.any(axis=0) & ~finite.all(axis=0)
+    count = finite.sum(axis=0, dtype=np.uint8)
+    planes[~finite] = _BEHIND
     sort_planes(planes)
-    half = m // 2 + 1
-    width = (planes[half - 1 :] - planes[: m - half + 1]).min(axis=0)
-    if partly.any():
-        width[partly] = shortest_half(np.moveaxis(values, axis, -1)[partly], -1)[1]
-    return np.asarray(width)
+    width = _least_span(planes)
+    for size in np.flatnonzero(np.bincount(count.reshape(-1), minlength=m)[:m]).tolist():
+        chosen = count == size
+        width[chosen] = _least_span(planes[:size, chosen]) if size else np.nan
+    return width
+
+
+def _least_span(planes: Array) -> Array:
+    """Smallest distance over half of the planes, which are in order along the first axis."""
+    half = len(planes) // 2 + 1
+    return np.asarray((planes[half - 1 :] - planes[: len(planes) - half + 1]).min(axis=0))
 
 
 def _shortest_half_of(ordered: Array) -> tuple[Array, Array]:

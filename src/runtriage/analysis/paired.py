@@ -94,7 +94,8 @@ def subtract(own: Excursions, others: list[dict[str, Rows]], axis: Axis) -> Excu
         unit[role] = np.nan_to_num(e / sd, nan=0.0, posinf=0.0, neginf=0.0)
         steps[role] = step
     z, step_of = channels_of(unit, steps)
-    return dataclasses.replace(own, residual=residual, z=z, step=step_of, peak=peaks_of(z, step_of, axis))
+    peak, largest = peaks_of(z, step_of, axis)
+    return dataclasses.replace(own, residual=residual, z=z, step=step_of, peak=peak, largest=largest)
 
 
 def rows_of(own: Excursions) -> dict[str, Rows]:

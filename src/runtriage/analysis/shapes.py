@@ -20,8 +20,13 @@ from runtriage.analysis.order_stats import Array, median
 
 ShapeName = Literal["step", "stall", "rise"]
 
+_NAMES: tuple[ShapeName, ...] = ("step", "stall", "rise", "rise")
+_STALL, _RISES = 1, slice(2, 4)
 _STALL_SCALE = (0.6, 1.1)
 _LEAST = 6
+_NOTHING = 1e-14
+"""Part of the weight that a template's square must have: less is what rounding leaves of a template that is level."""
+
 _LEAST_RISE, _RISING_SHARE = 0.04, 0.2
 
 
@@ -63,30 +68,22 @@ def best_shape(r: Array, sd: Array, centre: Array, mid: Array) -> Shape | None:
     where = np.flatnonzero(good)
     if where.size < _LEAST:
         return None
-    y, weight, c, t = r[good], sd[good] ** -2.0, centre[good], mid[good]
-    cap = 6.0 * sd[good]
+    y, sd, c, t = r[good], sd[good], centre[good], mid[good]
+    weight, cap = sd**-2.0, 6.0 * sd
     y = np.maximum(y, -np.maximum(cap, abs(median(y)) * 2 + cap))
-    n = y.size
-    starts = np.arange(1, n - 2)
-    behind = np.arange(n)[None, :] >= starts[:, None]
-    place = (t - t[0]) / max(t[-1] - t[0], 1e-300)
-    since = np.where(behind, place[None, :] - place[starts][:, None], 0.0)
-    stall = np.where(behind, c[starts - 1][:, None] - c[None, :], 0.0)
-    fits: dict[str, tuple[float, int]] = {}
-    for name, template, scale in (
-        ("step", behind.astype(np.float64), None), ("stall", stall, _STALL_SCALE),
-        ("rise", since, None), ("rise", since**2, None),
-    ):
-        error = _errors(template, y, weight, scale)
-        best = int(error.argmin())
-        if name not in fits or error[best] < fits[name][0]:
-            fits[name] = (float(error[best]), int(where[starts[best]]))
-    name = min(fits, key=lambda k: fits[k][0])
-    if name == "rise":
-        drifts = [_errors_beside_drift(x, y, weight, c, float(median(sd[good]))) for x in (since, since**2)]
-        later = int(where[starts[int(min(drifts, key=np.min).argmin())]])
-        fits[name] = (fits[name][0], max(fits[name][1], later))
-    return Shape(name=name, bin=fits[name][1], error={k: v[0] for k, v in fits.items()})  # type: ignore[arg-type]
+    templates = Templates(level=c - c.mean(), place=(t - t[0]) / max(t[-1] - t[0], 1e-300))
+    errors = fit_errors(templates, y, weight)
+    starts = where[1 + errors.argmin(axis=1)]
+    least = errors.min(axis=1)
+    best = int(least.argmin())
+    bin_ = int(starts[best])
+    if _NAMES[best] == "rise":
+        beside = fit_errors_beside_drift(templates, y, weight, float(median(sd)))
+        bin_ = max(bin_, int(where[1 + beside.min(axis=0).argmin()]))
+    return Shape(
+        name=_NAMES[best], bin=bin_,
+        error={name: float(min(e for e, n in zip(least, _NAMES, strict=True) if n == name)) for name in _NAMES},
+    )
 
 
 def climbs(rise: float, final: float) -> bool:
@@ -100,29 +97,108 @@ def climbs(rise: float, final: float) -> bool:
     return rise >= max(_LEAST_RISE, _RISING_SHARE * final)
 
 
-def _errors(template: Array, y: Array, weight: Array, scale: tuple[float, float] | None) -> Array:
-    """Weighted residual sum of squares per row of ``template``, with a free level and a factor clipped to ``scale``."""
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Templates:
+    """The four templates, each beginning at every bin from the second to the last but two.
+
+    With ``a`` the cohort's level in the bin before the start and ``b`` the place of the start, they are ``1``,
+    ``a - level``, ``place - b`` and ``(place - b)**2`` from the start on, and 0 before. All are polynomials, so that
+    their sums with anything follow from sums of powers over the bins behind each start: none is ever laid out.
+
+    Attributes
+    ----------
+    level
+        The cohort's, less its mean, shape (n,).
+    place
+        Place in training, 0 to 1, shape (n,).
+    """
+
+    level: Array
+    place: Array
+
+    def dot(self, rows: Array) -> Array:
+        """Sum each template times ``rows``.
+
+        Parameters
+        ----------
+        rows
+            Shape (n,).
+
+        Returns
+        -------
+        ndarray of float64
+            Template by start, shape (4, n - 3).
+        """
+        a, b = self.level[:-3], self.place[1:-2]
+        one, level, first, second = _behind([rows, self.level * rows, self.place * rows, self.place**2 * rows])
+        return np.array([one, a * one - level, first - b * one, second - b * (2.0 * first - b * one)])
+
+    def square(self, weight: Array) -> Array:
+        """Sum the square of each template times ``weight``; shapes as in :meth:`dot`."""
+        a, b, p = self.level[:-3], self.place[1:-2], self.place
+        one, level, squared, *power = _behind([
+            weight, self.level * weight, self.level**2 * weight, p * weight, p**2 * weight, p**3 * weight,
+            p**4 * weight,
+        ])
+        first, second, third, fourth = power
+        return np.array([
+            one, squared - a * (2.0 * level - a * one), second - b * (2.0 * first - b * one),
+            fourth - b * (4.0 * third - b * (6.0 * second - b * (4.0 * first - b * one))),
+        ])
+
+
+def _behind(rows: list[Array]) -> Array:
+    """Sum rows from each start to the end, shape (m, n - 3)."""
+    return np.array(rows)[:, :0:-1].cumsum(axis=1)[:, :1:-1]
+
+
+def fit_errors(templates: Templates, y: Array, weight: Array) -> Array:
+    """Weighted residual sum of squares of each template at each start, with a free level and a factor of at least 0.
+
+    Parameters
+    ----------
+    templates
+        On n bins.
+    y, weight
+        What they are fitted to, and one over its variance, shape (n,).
+
+    Returns
+    -------
+    ndarray of float64
+        Template by start, shape (4, n - 3). The factor of what the cohort went on to gain is between 0.6 and 1.1.
+    """
     total = weight.sum()
     v = y - weight @ y / total
-    x = template - (template @ weight / total)[:, None]
-    sxx = (x * x) @ weight
-    sxv = x @ (v * weight)
-    factor = np.maximum(sxv / np.maximum(sxx, 1e-300), 0.0)
-    if scale is not None:
-        factor = np.clip(factor, *scale)
-    # the square multiplied out: no residual is laid out for every place
+    sx, sxv = templates.dot(weight), templates.dot(weight * v)
+    sxx = np.maximum(templates.square(weight) - sx * sx / total, _NOTHING * total)
+    factor = np.maximum(sxv / sxx, 0.0)
+    factor[_STALL] = np.clip(factor[_STALL], *_STALL_SCALE)
     return np.asarray((v * v) @ weight - factor * (2.0 * sxv - factor * sxx), np.float64)
 
 
-def _errors_beside_drift(template: Array, y: Array, weight: Array, centre: Array, spread: float) -> Array:
-    """As :func:`_errors`, with a drift in proportion to the cohort's level that is about as large as ``spread``.
+def fit_errors_beside_drift(templates: Templates, y: Array, weight: Array, spread: float) -> Array:
+    """As :func:`fit_errors` for the two rises, with a drift in proportion to the cohort's level beside them.
 
-    The drift is a ridge regression: one more row says that it is zero, give or take ``spread`` over the run.
+    The drift is about as large as ``spread`` over the run: a ridge regression, in which one more row says that it is
+    zero, give or take that much.
+
+    Parameters
+    ----------
+    templates, y, weight
+        As in :func:`fit_errors`.
+    spread
+        In log units.
+
+    Returns
+    -------
+    ndarray of float64
+        Rise by start, shape (2, n - 3).
     """
-    root = np.sqrt(np.append(weight, 1.0))
-    level = np.append(np.ones_like(centre), 0.0)
-    drift = np.append(centre - centre.mean(), centre.std() / max(spread, 1e-300))
-    basis = np.linalg.qr(np.stack([root * level, root * drift], axis=1))[0]
-    v, x = root * np.append(y, 0.0), root * np.pad(template, ((0, 0), (0, 1)))
-    v, x = v - basis @ (basis.T @ v), x - (x @ basis) @ basis.T
-    return np.asarray(v @ v - np.maximum(x @ v, 0.0) ** 2 / np.maximum((x * x).sum(axis=1), 1e-300), np.float64)
+    root, c = np.sqrt(weight), templates.level
+    level, drift = np.append(root, 0.0), np.append(root * c, c.std() / max(spread, 1e-300))
+    basis = np.linalg.qr(np.stack([level, drift], axis=1))[0]
+    v = np.append(root * y, 0.0)
+    v -= basis @ (basis.T @ v)
+    sxv, *along = (templates.dot(root * row[:-1])[_RISES] for row in (v, *basis.T))  # no template is in the last row
+    sxx = np.maximum(templates.square(weight)[_RISES] - sum(x * x for x in along), _NOTHING * weight.sum())
+    return np.asarray(v @ v - np.maximum(sxv, 0.0) ** 2 / sxx, np.float64)

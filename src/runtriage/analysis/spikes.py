@@ -27,8 +27,8 @@ _RECOVERED_SHARE = 0.35
 def rarest(view: RunView, role: str) -> float:
     """Chance that a healthy run holds as rare an excursion of a role, in any of its channels."""
     names = spike_channels(view, role)
-    usable = usable_rows(view, role) if names else np.zeros(0, dtype=bool)
-    if not usable.any():
+    usable = np.flatnonzero(usable_rows(view, role)) if names else np.empty(0, np.intp)
+    if not usable.size:
         return 1.0
     chances = [
         view.tails[c].p_run(float(view.own.z[c][usable].max()), heaviest(c, LONE_INDEX)) for c in names

@@ -33,6 +33,8 @@ def detect(view: RunView) -> list[Form]:
     if not view.has_cohort or _CHANNEL not in view.tails or Role.GRAD_NORM not in view.own.residual:
         return []
     z, step, tail = view.own.z[_CHANNEL], view.own.step[_CHANNEL], view.tails[_CHANNEL]
+    if view.own.largest[_CHANNEL] <= tail.anchor:
+        return []
     usable = usable_rows(view, Role.GRAD_NORM)
     if np.count_nonzero(usable & (z > tail.anchor)) < _LEAST:
         return []

@@ -63,7 +63,7 @@ def _rows(view: RunView, form: Form) -> int:
 def _shared(view: RunView, role: str, kind: FindingKind) -> Form | None:
     """Look for the largest excursion that most siblings share: told, so that nobody wonders, and explained."""
     channel = f"{role}/1"
-    if channel not in view.raw.z or view.raw.z[channel].max(initial=0.0) <= _SHARED_Z:
+    if view.raw.largest.get(channel, 0.0) <= _SHARED_Z:
         return None
     held = [e for e in view.events.get(role, []) if e.size]
     if len(held) < 2:
@@ -127,5 +127,5 @@ def _telling(view: RunView, role: str, lone_index: float) -> list[str]:
     budget = view.spike_budget / max(len(channels), 1)
     return [
         c for c in channels
-        if view.tails[c].p_run(float(view.own.z[c].max(initial=0.0)), heaviest(c, lone_index)) <= budget
+        if view.tails[c].p_run(view.own.largest[c], heaviest(c, lone_index)) <= budget
     ]
