@@ -81,7 +81,8 @@ class Sketch:
     local_sd
         Role to the local noise at each row, shape (n,): filled by whoever needs it first, since no cohort changes it.
     place
-        Role to the bin whose middle lies before each row and the steps since, shape (n,): filled likewise.
+        Role to the number of rows behind the middle of each bin, shape (B,), and the steps of each row since that
+        middle, shape (n,): filled likewise.
     """
 
     run_id: str
@@ -114,13 +115,13 @@ class Sketch:
         if role not in self.place:
             step = self.rows[role][0]
             at = np.maximum(np.searchsorted(axis.mid, step, side="right") - 1, 0)
-            self.place[role] = at, np.maximum(step - axis.mid[at], 0.0)
-        at, since = self.place[role]
+            self.place[role] = np.bincount(at, minlength=axis.bins), np.maximum(step - axis.mid[at], 0.0)
+        rows, since = self.place[role]
         slope = np.zeros(level.size)
         np.divide(level[1:] - level[:-1], axis.mid[1:] - axis.mid[:-1], out=slope[:-1])
-        out = slope.take(at)
+        out = slope.repeat(rows)
         out *= since
-        out += level.take(at)
+        out += level.repeat(rows)
         return out
 
 

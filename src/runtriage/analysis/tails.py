@@ -73,7 +73,7 @@ class TailPool:
         parts = [m[m > 0] for m in members]
         sizes = np.array([p.size for p in parts], dtype=np.intp)
         values = np.concatenate(parts) if parts else np.empty(0)
-        order = np.argsort(-values, kind="stable")
+        order = np.argsort(values)[::-1]
         return cls(
             values=values[order], owner=np.repeat(np.arange(len(parts)), sizes)[order], enough=sizes >= _LEAST_BINS
         )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -121,11 +123,12 @@ def _regular(e: Array, lo: int, hi: int) -> tuple[bool, float, float]:
         y = y[np.isfinite(y)]
         if y.size < _MIN_WINDOW // 2:
             continue
-        sd = 1.4826 * median(np.abs(y - median(y)))
-        y = np.clip(y - median(y), -4 * sd, 4 * sd)
-        t = np.linspace(-1.0, 1.0, y.size)
+        y = y - median(y)
+        sd = 1.4826 * median(np.abs(y))
+        y = np.clip(y, -4 * sd, 4 * sd)
+        t, taper = _ramp_and_taper(y.size)
         y = y - y.mean() - (t @ y) / (t @ t) * t
-        power = np.abs(np.fft.rfft(y * np.hanning(y.size))) ** 2
+        power = np.abs(np.fft.rfft(y * taper)) ** 2
         whole = power[1:].sum()
         power[:_CYCLES] = 0.0
         top = int(power.argmax())
@@ -135,6 +138,11 @@ def _regular(e: Array, lo: int, hi: int) -> tuple[bool, float, float]:
         return False, 0.0, 0.0
     passed = sum(s > _SHARE or g < _LAG1 for s, g in zip(shares, lags, strict=True))
     return passed >= max(1, (len(shares) + 1) // 2), float(median(shares)), float(median(lags))
+
+
+@lru_cache(maxsize=64)
+def _ramp_and_taper(n: int) -> tuple[Array, Array]:
+    return np.linspace(-1.0, 1.0, n), np.hanning(n)
 
 
 def _falls(view: RunView, lo: int, hi: int) -> bool:
