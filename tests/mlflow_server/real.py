@@ -129,15 +129,55 @@ class RealServer(Rest):
         Of its group of processes.
     """
 
-    def __init__(self, port: int, database: Path, pid: int) -> None:
+    def __init__(self, port: int, folder: Path, *options: str) -> None:
         super().__init__(f"http://127.0.0.1:{port}")
         self.host = f"127.0.0.1:{port}"
-        self.database = database
-        self.pid = pid
+        self.database = folder / "mlflow.db"
+        self.pid = 0
+        self._folder, self._log = folder, folder / "server.log"
+        self._command = [
+            *(sys.executable, "-m", "mlflow", "server", "--host", "127.0.0.1", "--port", str(port), "--workers", "1"),
+            *("--backend-store-uri", f"sqlite:///{folder}/mlflow.db"),
+            *("--artifacts-destination", f"{folder}/artifacts"), *options,
+        ]  # fmt: skip
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def begin(self) -> None:
+        """Start it, again if it was killed, and wait until it answers."""
+        environment = {**os.environ, "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false", "MLFLOW_DISABLE_TELEMETRY": "true"}
+        with self._log.open("ab") as log:
+            self._process = subprocess.Popen(
+                self._command, cwd=self._folder, env=environment, stdout=log, stderr=log, start_new_session=True
+            )
+        self.pid = self._process.pid
+        end = time.monotonic() + START_LIMIT
+        while time.monotonic() < end and self._process.poll() is None:
+            with contextlib.suppress(OSError, urllib.error.URLError):
+                if self.raw("GET", "/health") == b"OK":
+                    return
+            time.sleep(0.2)
+        raise RuntimeError(f"mlflow server did not start:\n{self._log.read_text(errors='replace')[-3000:]}")
+
+    def kill(self) -> None:
+        """End it without a word, as the machine or its supervisor may."""
+        self._signal(signal.SIGKILL)
+
+    def stop(self) -> None:
+        """End it politely; at once if that takes too long."""
+        try:
+            self._signal(signal.SIGTERM)
+        except subprocess.TimeoutExpired:
+            self.kill()
+
+    def _signal(self, number: signal.Signals) -> None:
+        if self._process is not None:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self._process.pid, number)  # its own group: uvicorn's workers are children of the child
+            self._process.wait(10)
 
     def requests(self) -> int:
         """Return how many requests to the API were answered so far, as the server's log has it."""
-        return (self.database.parent / "server.log").read_bytes().count(b" /api/2.0/")
+        return self._log.read_bytes().count(b" /api/2.0/")
 
     def cpu_seconds(self) -> float:
         """Return the CPU seconds that its processes have used so far (Linux)."""
@@ -164,40 +204,12 @@ class RealServer(Rest):
 @contextmanager
 def real_server(folder: Path, *options: str) -> Iterator[RealServer]:
     """Run ``mlflow server`` over SQLite in a folder until the block ends."""
-    port = _free_port()
-    command = [sys.executable, "-m", "mlflow", "server", "--host", "127.0.0.1", "--port", str(port), "--workers", "1"]
-    command += ["--backend-store-uri", f"sqlite:///{folder}/mlflow.db"]
-    command += ["--artifacts-destination", f"{folder}/artifacts"]
-    environment = {**os.environ, "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false", "MLFLOW_DISABLE_TELEMETRY": "true"}
-    with (folder / "server.log").open("wb") as log:
-        process = subprocess.Popen(
-            [*command, *options], cwd=folder, env=environment, stdout=log, stderr=log, start_new_session=True
-        )
+    server = RealServer(_free_port(), folder, *options)
     try:
-        server = RealServer(port, folder / "mlflow.db", process.pid)
-        _wait(server, process, folder / "server.log")
+        server.begin()
         yield server
     finally:
-        # Its own group: uvicorn's workers are children of the child.
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGTERM)
-        try:
-            process.wait(10)
-        except subprocess.TimeoutExpired:
-            os.killpg(process.pid, signal.SIGKILL)
-            process.wait(10)
-
-
-def _wait(server: RealServer, process: subprocess.Popen[bytes], log: Path) -> None:
-    end = time.monotonic() + START_LIMIT
-    while time.monotonic() < end:
-        if process.poll() is not None:
-            break
-        with contextlib.suppress(OSError, urllib.error.URLError):
-            if server.raw("GET", "/health") == b"OK":
-                return
-        time.sleep(0.2)
-    raise RuntimeError(f"mlflow server did not start:\n{log.read_text(errors='replace')[-3000:]}")
+        server.stop()
 
 
 def _free_port() -> int:
