@@ -23,6 +23,8 @@ class RuntriageError(Exception):
     """
 
     exit_code: ClassVar[int] = 2
+    at_server: bool = False
+    """The server failed with an error of its own, after all tries: it may do so for the next run as well."""
 
     def __init__(self, message: str, *, where: str = "", hint: str = "") -> None:
         super().__init__(message, where, hint)

@@ -185,7 +185,8 @@ def test_what_lasts_is_told_and_found_next_time(
     project.proxy.clear()
     check_quiet(left, project, before)
     assert left.done.code == 4
-    failed = [line.split(": ")[2] for line in left.done.err.splitlines() if line.startswith("runtriage: failed: ")]
+    told = [line.split(": ")[2] for line in left.done.err.splitlines() if line.startswith("runtriage: failed: ")]
+    failed = [run for runs in told for run in runs.split(", ")]
     withheld = [run for run, report in left.reports.items() if report["verdict"] == "withheld"]
     assert sorted(failed) == sorted(withheld)
     assert len(left.reports) == len(undisturbed.reports)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import copy
 import json
+import time
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 from functools import partial
@@ -26,6 +27,7 @@ from wandb_server.session import KEY, stand_in
 from runtriage.testing.synth import cohort, faulty
 from runtriage.trackers.pace import AdaptivePace, share
 from runtriage.trackers.wandb import client as client_module
+from runtriage.trackers.wandb.bounded import Limits
 
 pytestmark = pytest.mark.integration
 ADDRESS = "wandb://team/p"
@@ -101,6 +103,21 @@ def foreign(found: dict[str, Any]) -> dict[str, Any]:
     return out
 
 
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the client, and the one that wandb-workspaces makes for itself, lose patience in three seconds."""
+    import wandb  # noqa: PLC0415
+
+    limits = Limits(attempt=1.0, retries=1, pause=1.0, call=5.0)
+    monkeypatch.setattr(client_module, "Limits", partial(replace, limits))
+    monkeypatch.setattr(wandb.Api, "_HTTP_TIMEOUT", 3)
+    share(partial(AdaptivePace, patience=2.0, pause=0.05))
+
+
+def is_part(reports: dict[str, Any], whole: dict[str, Any]) -> bool:
+    """Tell whether reports say of runs what others say, or that they could not be read."""
+    return all(report["verdict"] == "withheld" or report == whole[name] for name, report in reports.items())
+
+
 def swept(server: StandIn, folder: Path, *words: str) -> Left:
     """Sweep and write everything."""
     server.counts.clear()
@@ -147,6 +164,66 @@ def test_what_passes_changes_nothing(server: StandIn, tmp_path: Path, kind: int 
         if (left.done.code, left.reports or calm.reports, left.state) != (0, calm.reports, calm.state):
             wrong.append((name, left.done.code, left.done.err))
     assert wrong == []
+
+
+@pytest.mark.statistical
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("kind", [429, 500, "cut", "hang"])
+def test_what_fails_for_good(
+    server: StandIn, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: int | str
+) -> None:
+    """Each kind of request fails through a whole sweep, in a sweep of its own; the next sweep makes all of it good.
+
+    A sweep either does without that request, or says in its exit code that something is missing. What it does say of
+    runs is what a calm sweep says, and it ends within a few times the patience with one request.
+    """
+    impatient(monkeypatch)
+    before, runs, views = state(server), copy.deepcopy(server.world.runs), copy.deepcopy(server.world.views)
+    calm = swept(server, tmp_path)
+    wrong = []
+    for name in sorted(calm.counts):
+        restore(server, runs, views)
+        server.fail(name, kind, times=10_000)
+        began = time.monotonic()
+        left = swept(server, tmp_path)
+        seconds = time.monotonic() - began
+        check_quiet(left, before)
+        server.clear_faults()
+        share(partial(AdaptivePace, patience=2.0, pause=0.05))
+        after = swept(server, tmp_path)
+        if left.done.code == 0:
+            good = (left.done.err, left.reports, left.state) == ("", calm.reports, calm.state)
+        else:
+            good = left.done.code in {3, 4} and bool(left.done.err) and is_part(left.reports, calm.reports)
+        mended = (after.done.code, after.done.err, after.reports, after.state) == (0, "", calm.reports, calm.state)
+        if not (good and mended and seconds < 30):
+            wrong.append((name, seconds, left.done.code, left.done.err, after.done.err))
+    assert wrong == []
+
+
+@pytest.mark.statistical
+@pytest.mark.timeout(600)
+def test_a_server_that_is_gone_is_not_waited_for_once_a_run(
+    server: StandIn, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """From one request on nothing is answered: however many runs there are, patience is lost a few times only."""
+    impatient(monkeypatch)
+    for i in range(12):
+        server.world.add_run("team", "p", f"more-{i}", rows=[{"_step": 0, "train/loss": 1.0}], config={"more": 1})
+    before, runs, views = state(server), copy.deepcopy(server.world.runs), copy.deepcopy(server.world.views)
+    calm = swept(server, tmp_path)
+    seconds = []
+    for name in ("RuntriageHead", "UpsertBucket", "RuntriageRun"):
+        restore(server, runs, views)
+        server.fail(name, "hang", times=10_000)
+        began = time.monotonic()
+        left = swept(server, tmp_path)
+        seconds.append(time.monotonic() - began)
+        check_quiet(left, before)
+        assert (left.done.code, "not tried: the source stopped answering" in left.done.err) == (4, True)
+        server.clear_faults()
+        assert (swept(server, tmp_path).done.code, state(server)) == (0, calm.state)
+    assert max(seconds) < 30, seconds
 
 
 @pytest.mark.parametrize("skip", [0, 2, 5])

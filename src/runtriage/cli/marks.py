@@ -13,6 +13,7 @@ from runtriage.errors import AccessRefusedError, RuntriageError
 from runtriage.model.history import RunInfo
 from runtriage.model.marks import Marks, WritePlan
 from runtriage.outputs.plan import clear as clearing
+from runtriage.sweep.breaker import Breaker
 from runtriage.sweep.executors import ThreadExecutor
 from runtriage.trackers.base import HistorySource, MarkTarget
 
@@ -64,11 +65,12 @@ def clear(address: str, *, dry: bool) -> int:
     settings = door.settings({}).settings
     cleared = 0
     failed: list[Found] = []
+    breaker = Breaker()
     with door.opened(address) as source:
         target = door.markable(source)
         with progress("clearing", None) as bar:
             for found in bar.over(_all_found(source, target, settings.sweep.readers)):
-                done = _cleared(target, found, dry=dry)
+                done = _cleared(target, found, breaker, dry=dry)
                 if done.failure:
                     failed.append(done)
                 elif done.plan:
@@ -95,29 +97,40 @@ def marks_lines(marks: Marks) -> list[str]:
 
 
 def _all_found(source: HistorySource, target: MarkTarget, readers: int) -> Iterator[Found]:
+    breaker = Breaker()
+
     def look(info: RunInfo) -> Found:
+        if (why := breaker.reason) is not None:
+            return Found(info=info, failure=why)
         try:
-            return Found(info=info, marks=target.read_marks(info))
+            marks = target.read_marks(info)
         except AccessRefusedError:
             raise
         except RuntriageError as error:
+            breaker.count(error)
             return Found(info=info, failure=str(error))
+        breaker.count()
+        return Found(info=info, marks=marks)
 
     with closing(ThreadExecutor(readers)) as threads:
         yield from threads.map(look, source.list_runs())
 
 
-def _cleared(target: MarkTarget, found: Found, *, dry: bool) -> Found:
+def _cleared(target: MarkTarget, found: Found, breaker: Breaker, *, dry: bool) -> Found:
     if found.marks is None:
         return found
     plan = clearing(found.marks)
-    try:
-        if plan and not dry:
+    if plan and not dry:
+        if (why := breaker.reason) is not None:
+            return Found(info=found.info, failure=why)
+        try:
             target.apply(found.info, plan)
-    except AccessRefusedError:
-        raise
-    except RuntriageError as error:
-        return Found(info=found.info, failure=str(error))
+        except AccessRefusedError:
+            raise
+        except RuntriageError as error:
+            breaker.count(error)
+            return Found(info=found.info, failure=str(error))
+        breaker.count()
     return Found(info=found.info, plan=plan)
 
 

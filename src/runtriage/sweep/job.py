@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import logging
-import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from runtriage.errors import RuntriageError, SourceUnreachableError
+from runtriage.errors import RuntriageError
 from runtriage.model.baseline import BaselineSet
 from runtriage.model.history import RunHistory, RunInfo
 from runtriage.pipeline import Params, triage_cohort
+from runtriage.sweep.breaker import Breaker
 from runtriage.sweep.outcome import Outcome, not_read
 from runtriage.trackers.base import HistorySource
-
-GIVE_UP_AFTER = 3
-"""Runs in a row for which the source did not answer, after which the others are not tried any more."""
 
 _log = logging.getLogger(__name__)
 
@@ -34,30 +31,22 @@ class Reader:
 
     def __init__(self, source: HistorySource) -> None:
         self._source = source
-        self._lock = threading.Lock()
-        self._silent = 0
+        self._breaker = Breaker()
 
     def __call__(self, info: RunInfo) -> Read:
         """Read one run; whatever goes wrong is in the result."""
-        if self._silent >= GIVE_UP_AFTER:
-            return Read(info=info, failure="not tried: the source stopped answering")
+        if (why := self._breaker.reason) is not None:
+            return Read(info=info, failure=why)
         try:
             history = self._source.read(info)
-        except SourceUnreachableError as error:
-            self._count(silent=True)
-            return Read(info=info, failure=str(error))
         except RuntriageError as error:
-            self._count(silent=False)
+            self._breaker.count(error)
             return Read(info=info, failure=str(error))
         except Exception as error:  # noqa: BLE001  the job boundary: one run never stops the others
             _log.debug("reading %s failed", info.id, exc_info=True)
             return Read(info=info, failure=f"unexpected {type(error).__name__} while reading: {error}")
-        self._count(silent=False)
+        self._breaker.count()
         return Read(info=info, history=history)
-
-    def _count(self, *, silent: bool) -> None:
-        with self._lock:
-            self._silent = self._silent + 1 if silent else 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

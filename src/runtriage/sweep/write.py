@@ -16,6 +16,7 @@ from runtriage.model.marks import Marks, WritePlan
 from runtriage.outputs import tags
 from runtriage.outputs.marks import run_tags, wanted_marks, wanted_project_marks
 from runtriage.outputs.plan import PANEL, TAGS, VIEW, plan
+from runtriage.sweep.breaker import Breaker
 from runtriage.sweep.outcome import Outcome
 from runtriage.sweep.unchanged import is_project_sealed, seal, seal_project
 from runtriage.trackers.base import MarkTarget
@@ -45,6 +46,8 @@ class Writer:
         Entered while one run, or the experiment, is marked, which should not be broken off.
     refused
         Why the credentials may not write, once they were refused; nothing more is tried then.
+    breaker
+        Says when nothing more is tried since the source fails for run after run.
     """
 
     target: MarkTarget
@@ -54,11 +57,14 @@ class Writer:
     made_of: Mapping[str, str] = field(default_factory=dict)
     shield: Callable[[], AbstractContextManager[None]] = nullcontext
     refused: str | None = None
+    breaker: Breaker = field(default_factory=Breaker)
 
     def run(self, info: RunInfo, outcome: Outcome) -> Outcome:
         """Return the outcome with what was written, or why it was not."""
         if self.refused is not None or outcome.failure is not None or not self.what & _RUN_KINDS:
             return outcome
+        if (why := self.breaker.reason) is not None:
+            return replace(outcome, write_failure=why)
         with self.shield():
             return self._run(info, outcome)
 
@@ -71,10 +77,12 @@ class Writer:
             self.refused = str(error)
             return outcome
         except RuntriageError as error:
+            self.breaker.count(error)
             return replace(outcome, write_failure=str(error))
         except Exception as error:  # noqa: BLE001  the job boundary: one run never stops the others
             _log.debug("marking %s failed", info.id, exc_info=True)
             return replace(outcome, write_failure=f"unexpected {type(error).__name__} while writing: {error}")
+        self.breaker.count()
         return replace(outcome, plan=change)
 
     def project(self, triages: Sequence[Triage], *, complete: bool = True) -> tuple[WritePlan | None, str | None]:
@@ -89,6 +97,8 @@ class Writer:
         """
         if self.refused is not None or VIEW not in self.what:
             return None, None
+        if (why := self.breaker.reason) is not None:
+            return None, why
         wanted = wanted_project_marks(triages)
         if complete and self.made_of and wanted.tags:
             cursor = {tags.CURSOR: seal_project(self.made_of, wanted)}

@@ -12,7 +12,7 @@ from runtriage.model.history import RunHistory, RunInfo
 from runtriage.model.marks import Marks, WritePlan
 from runtriage.model.vocab import Level
 from runtriage.pipeline import Params, learn
-from runtriage.sweep import job
+from runtriage.sweep import breaker, job
 from runtriage.sweep.executors import SerialExecutor
 from runtriage.sweep.outcome import Outcome, Tally
 from runtriage.sweep.run import sweep
@@ -42,6 +42,7 @@ class Failing(MemorySource):
 
     def apply(self, info: RunInfo, plan: WritePlan) -> None:
         """Mark, or fail."""
+        self.asked.append(f"apply {info.id}")
         if self.on == "apply" and info.id in self.errors:
             raise self.errors[info.id]
         super().apply(info, plan)
@@ -110,7 +111,37 @@ def test_a_silent_server_is_not_asked_for_ever(runs: list[RunHistory]) -> None:
     source = Failing(runs, {run.info.id: SourceUnreachableError("no answer") for run in runs}, on="read")
     reader = job.Reader(source)
     failures = [reader(info).failure for info in source.list_runs()]
-    assert (len(source.asked), failures[-1]) == (job.GIVE_UP_AFTER, "not tried: the source stopped answering")
+    assert (len(source.asked), failures[-1]) == (breaker.SILENT, "not tried: the source stopped answering")
+
+
+def broken(what: str = "500") -> RunReadError:
+    """Return what a run is answered with by a server that is broken itself."""
+    error = RunReadError(what)
+    error.at_server = True
+    return error
+
+
+def test_a_broken_server_is_not_asked_for_ever() -> None:
+    """A server that fails for many runs in a row is given up; one that fails for runs here and there is not."""
+    runs = [history({"loss": ([0], [1.0])}, run_id=f"r{i}") for i in range(breaker.FAILING + 5)]
+    source = Failing(runs, {run.info.id: broken() for run in runs}, on="read")
+    reader = job.Reader(source)
+    failures = [reader(info).failure for info in source.list_runs()]
+    assert len(source.asked) == breaker.FAILING
+    assert failures[-1] == "not tried: the source failed for 10 runs in a row"
+    source.errors = {run.info.id: broken() for run in runs[::2]}
+    reader = job.Reader(source)
+    assert sum(reader(info).failure == "500" for info in source.list_runs()) == len(source.errors)
+
+
+def test_marks_are_not_tried_for_ever(runs: list[RunHistory]) -> None:
+    """Where the source stopped answering no further run, nor the experiment, is marked; the verdicts are whole."""
+    source = Failing(runs, {run.info.id: SourceUnreachableError("no answer") for run in runs}, on="apply")
+    writer, outcomes = writing(source)
+    why = "not tried: the source stopped answering"
+    assert sum(asked.startswith("apply") for asked in source.asked) == breaker.SILENT
+    assert [outcome.write_failure for outcome in outcomes.values()][breaker.SILENT :] == [why] * 3
+    assert (writer.project([]), {outcome.failure for outcome in outcomes.values()}) == ((None, why), {None})
 
 
 def test_a_failing_analysis_costs_only_the_run_at_fault(

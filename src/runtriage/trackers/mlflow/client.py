@@ -53,6 +53,7 @@ class ApiError(SourceError):
         super().__init__(message, where=where, hint=hint)
         self.status = status
         self.code = code
+        self.at_server = status in _STATUSES
 
     @property
     def is_missing(self) -> bool:

@@ -24,7 +24,7 @@ _USERINFO = re.compile(r"//[^/\s@]*@")
 _KEY = re.compile(r"[A-Za-z0-9_-]{32,}|(?i:(basic|bearer)\s+)\S+")
 _REFUSED = re.compile(r"permission denied|invalid api key|unauthorized|(http|status|code)\W{0,3}40[13]\b")
 _TOO_MANY = re.compile(r"too many requests|(http|status|code)\W{0,3}429\b")
-_TIMED_OUT = "did not respond in time"
+_TIMED_OUT = ("did not respond in time", "context deadline exceeded", "client.timeout exceeded")
 _OFFLINE = ("connection refused", "dial tcp", "no such host", "network is unreachable", "connection reset")
 
 
@@ -77,14 +77,16 @@ def _ours(error: Exception, where: str, *, whole: bool) -> RuntriageError:
         return AccessRefusedError("W&B refuses these credentials", where=where, hint=text[:200])
     if (why := _silence(status, low, whole=whole)) is not None:
         return SourceUnreachableError(why, where=where, hint=text[:200])
-    return RunReadError(f"W&B failed: {text[:200]}", where=where)
+    failed = RunReadError(f"W&B failed: {text[:200]}", where=where)
+    failed.at_server = (status or 0) >= 500 or "giving up after" in low
+    return failed
 
 
 def _silence(status: int | None, low: str, *, whole: bool) -> str | None:
     """Return in which way the server as a whole does not answer, None if it does."""
     if status == 429 or _TOO_MANY.search(low):  # after all retries: the other runs would fare no better
         return "W&B takes no more requests for now"
-    if _TIMED_OUT in low:
+    if any(word in low for word in _TIMED_OUT):
         return "the W&B server did not answer in time, or said to wait for longer"
     if any(word in low for word in _OFFLINE):
         return "the W&B server cannot be reached"
