@@ -160,28 +160,6 @@ def test_loss_that_saturates_in_every_run_is_healthy() -> None:
     assert {r.verdict for r in reports(cohort(5, seed=11))} == {Level.HEALTHY}
 
 
-def test_oscillation_is_found() -> None:
-    """Swings with a period, several times the noise, are an oscillation."""
-    runs = cohort()
-    runs[0]["loss"][AT:] *= 1 + 0.25 * np.sin(2 * np.pi * steps()[AT:] / 10)
-    assert near(the(first(runs), FindingKind.OSCILLATION), AT, 60)
-
-
-def test_oscillation_of_a_run_that_was_always_better_is_found() -> None:
-    """A level far below the siblings' is no progress: what counts is how it moves while it swings."""
-    runs = cohort(8)
-    for run, level in zip(runs, np.linspace(0.8, 1.2, 8), strict=True):
-        run["loss"] *= level
-    runs[0]["loss"][AT:] *= 1 + 0.25 * np.sin(2 * np.pi * steps()[AT:] / 10)
-    assert near(the(first(runs), FindingKind.OSCILLATION), AT, 60)
-
-
-def test_small_batch_noise_is_no_oscillation() -> None:
-    """Irregular noise three times the siblings', on a falling trend, is what small batches give."""
-    runs = cohort(1, noise=0.15)
-    assert not alarms(first(runs))
-
-
 def test_warmup_rise_is_found() -> None:
     """A loss that climbs over its minimum while the lr warms up, where the cohort's falls, is found."""
     runs = cohort(6, count=2000)

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import dataclasses
 from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 
 from runtriage.analysis.context import ABOVE, lr_above
-from runtriage.analysis.form import Form, RunView
-from runtriage.analysis.locate import middle
+from runtriage.analysis.form import LAST_RESORT, Form, RunView, rows_against_centre
+from runtriage.analysis.locate import locate, middle
 from runtriage.analysis.order_stats import Array, median, moving_mean, runs_true
 from runtriage.analysis.sketch import NOISE
+from runtriage.analysis.spikes import form_at, usable_rows
 from runtriage.model.phrase import phrase
 from runtriage.model.vocab import FindingKind, Outcome, Role
 
@@ -22,10 +24,11 @@ _LR_FACTOR = 1.3
 _GROWN = 1.1
 _CYCLES = 3
 _BEFORE, _GAIN = 8, 0.05
+_STAYS, _LEAST_STEP, _STANDS_OUT = 0.5, 0.02, 5.0
 
 
 def detect(view: RunView) -> list[Form]:
-    """Report the first stretch where noise is far above the cohort's and has a period.
+    """Report the first stretch where noise is far above the cohort's and has a period, or else what made it so.
 
     Small-batch noise is irregular and its trend still falls; it is left alone. Without a cohort the noise is compared
     with the run's own first third, and a falling trend exonerates.
@@ -35,6 +38,7 @@ def detect(view: RunView) -> list[Form]:
     e = view.own.residual[Role.LOSS]
     step = view.own.step[f"{Role.LOSS}/1"]
     noisy = _noisy_bins(view)
+    others: list[Form] = []
     for a, b in runs_true(noisy):
         if b - a < 3:
             continue
@@ -44,6 +48,8 @@ def detect(view: RunView) -> list[Form]:
         progress = _gains(view.r[Role.LOSS], a, b) if beside else _falls(view, lo, hi)
         forced = _driven(view, a, b)
         if forced is None and (not regular or progress):
+            once = _unrest(view, a, b)
+            others += [once] if once is not None else []
             continue
         start = float(forced) if forced is not None else _first_swing(view, e, step, lo, hi)
         larger = _size(view, a, b)
@@ -60,7 +66,41 @@ def detect(view: RunView) -> list[Form]:
                 },
             )
         ]
-    return []
+    return others[:1]
+
+
+def _unrest(view: RunView, a: int, b: int) -> Form | None:
+    """Describe a stretch whose noise is beyond the cohort's without a period, by the excursion or the step in it.
+
+    The tail of single rows is shared with siblings that had spikes of their own, and the spread of levels with siblings
+    that lie apart: both may hide what the noise shows. Noise that is larger all along is neither.
+    """
+    channel = f"{Role.LOSS}/1"
+    beside = view.has_cohort and Role.LOSS in view.r and channel in view.own.z
+    if not beside or b - a > view.axis.bins // 4 or a <= _BEFORE or view.axis.bins - b < _BEFORE:
+        return None
+    size = _z(view, a, b)
+    p, r = view.p_level(NOISE + Role.LOSS, size), view.r[Role.LOSS]
+    before = middle(r, a - _BEFORE, a)
+    stays, top = middle(r, b, b + _BEFORE) - before, float(np.nanmax(r[a:b])) - before
+    lo, hi = (int(x) for x in np.searchsorted(view.own.step[channel], [view.axis.edges[a], view.axis.edges[b]]))
+    if stays < _STAYS * top:
+        z = np.where(usable_rows(view, Role.LOSS), view.own.z[channel], 0.0)[lo:hi]
+        if z.max(initial=0.0) < _STANDS_OUT:
+            return None
+        form = form_at(view, Role.LOSS, FindingKind.LOSS_SPIKE, lo + int(z.argmax()), size, p)
+        return dataclasses.replace(form, rank=LAST_RESORT)
+    step, rows = rows_against_centre(view, Role.LOSS)
+    onset = locate(rows, lo, hi)
+    if not onset.is_step or stays < _LEAST_STEP:
+        return None
+    start = int(step[onset.index])
+    return Form(
+        kind=FindingKind.STEP_UP, role=Role.LOSS, start=start, detected=start, peak=start, z=size, p=p,
+        outcome=Outcome.ONGOING, rank=LAST_RESORT,
+        evidence=(phrase("level.moves", factor=np.exp(stays), members=view.members, z=size),),
+        measures={"jump": stays, "final": stays},
+    )
 
 
 def _gains(residual: Array, a: int, b: int) -> bool:
