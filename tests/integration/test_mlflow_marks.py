@@ -250,6 +250,18 @@ def test_files_are_found_without_the_record(world: World) -> None:
     assert world.server.files(world.run) == []
 
 
+def test_clearing_removes_the_records_of_what_others_removed(world: World) -> None:
+    """Where a person took note and files away, what was kept about them goes with the rest."""
+    world.server.set_tag(world.run, NOTE, "u" * 7000)
+    world.reconcile(wanted(note="\n".join(f"line {i} of a long block" for i in range(200))))
+    for path in (SVG, HTML):
+        place = f"{world.experiment}/{world.run}/artifacts/{path}"
+        world.server.raw("DELETE", f"/api/2.0/mlflow-artifacts/artifacts/{place}")
+    world.server.call("POST", "runs/delete-tag", {"run_id": world.run, "key": NOTE})
+    world.clear()
+    assert (world.server.tags(world.run), bool(clear(world.marks()))) == (world.pristine, False)
+
+
 def test_a_file_of_someone_else_in_our_folder_stays(world: World) -> None:
     """Clearing removes our files and leaves a foreign one beside them."""
     world.reconcile(wanted())

@@ -156,6 +156,16 @@ def test_a_half_written_view_is_ours_and_gets_finished(world: World, lost: str) 
     assert world.tags() == world.pristine
 
 
+def test_clearing_removes_the_record_of_a_view_that_others_removed(world: World) -> None:
+    """Where a person took the view away, or it was taken away and we were killed, its record goes with the rest."""
+    world.reconcile(WANTED)
+    for key in (SAVED, "runtriage.view"):
+        body = {"experiment_id": world.experiment, "key": key}
+        world.server.call("POST", "experiments/delete-experiment-tag", body)
+    world.source.apply_project(clear(world.source.read_project_marks()))
+    assert (world.tags(), bool(clear(world.source.read_project_marks()))) == (world.pristine, False)
+
+
 @pytest.mark.parametrize(
     ("change", "why"),
     [

@@ -69,7 +69,9 @@ class ArtifactStore:
         return self.reason_against(self._run.artifact_uri, self._client.base)
 
     def found(self, record: Mapping[str, _Kept]) -> dict[str, str]:
-        """Return our files that are there, path to content digest; the digest is empty if the content is not known.
+        """Return our files, path to content digest; the digest is empty if the content is not known.
+
+        A file that somebody removed counts until our record of it is gone too: clearing leaves no trace.
 
         Raises
         ------
@@ -78,7 +80,7 @@ class ArtifactStore:
         """
         if self.reason is not None:
             return {}
-        out = {}
+        out = dict.fromkeys(record, "")
         for path, size in self._sizes().items():
             kept = record.get(path)
             if kept is not None or path in OWN_PATHS:

@@ -165,9 +165,12 @@ def merge_note(change: TagChange, now: Mapping[str, str], plan: WritePlan, *, re
 
 
 def note_found(tags: Mapping[str, str], record: str) -> str | None:
-    """Return our block of a note; the one that was wanted if it had to be cut and is still there as it was cut."""
+    """Return our block of a note; the one that was wanted if it had to be cut and is still there as it was cut.
+
+    An empty one where somebody took the block out, until our record of it is gone too: clearing leaves no trace.
+    """
     present = note.take_apart(tags.get(NOTE_TAG, "")).block
-    return note.recall(tags[record], present) if record in tags else present
+    return note.recall(tags[record], present) or "" if record in tags else present
 
 
 def own_tags(tags: Mapping[str, str], records: frozenset[str]) -> dict[str, str]:

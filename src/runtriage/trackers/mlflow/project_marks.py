@@ -46,10 +46,11 @@ class ProjectMarks:
         """Return the marks as they are; the view is empty unless it is there, and recorded, as we would write it.
 
         An empty one is written anew by a plan that wants a view, and removed by one that wants none. A view that a
-        person has changed counts as there.
+        person has changed counts as there. So does one of which only our record is left, until nothing wants it.
         """
         tags = own_tags(self._tags, RECORDS)
-        if not self._has_view(tags[VIEW_KEY]) if VIEW_KEY in tags else self._view_is_ours():
+        left = self._view_is_ours() or VIEW_RECORD in self._tags
+        if not self._has_view(tags[VIEW_KEY]) if VIEW_KEY in tags else left:
             tags[VIEW_KEY] = ""
         return Marks(tags=tags, note=note_found(self._tags, NOTE_RECORD))
 
