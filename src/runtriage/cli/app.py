@@ -28,6 +28,7 @@ from runtriage.cli.options import (
     SourceArg,
 )
 from runtriage.cli.rules_app import rules_app
+from runtriage.cli.stop import take_second
 from runtriage.cli.sweep_app import add_to as add_sweep
 from runtriage.errors import RuntriageError
 
@@ -174,15 +175,17 @@ def doctor(
 def demo(
     keep: Annotated[bool, typer.Option("--keep", help="Leave the server up until Ctrl-C.")] = False,
     port: PortOpt = 0,
+    lang: LangOpt = None,
 ) -> None:
     """Show the whole loop: a real MLflow server in a temporary folder, real runs, verdicts in MLflow's own pages."""
     from runtriage.cli.demo import run
 
-    raise typer.Exit(run(keep=keep, port=port))
+    raise typer.Exit(run(keep=keep, port=port, lang=lang))
 
 
 def main(argv: list[str] | None = None) -> None:
     """Run the command line and leave with its exit code; a person never sees a traceback they did not ask for."""
+    take_second(INTERRUPTED)
     try:
         code = _run(argv)
         sys.stdout.flush()

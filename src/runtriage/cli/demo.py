@@ -19,8 +19,9 @@ from runtriage.cli.sweep_tell import tell
 from runtriage.errors import UsageError
 from runtriage.model.history import RunHistory
 from runtriage.model.report import Report
-from runtriage.model.vocab import Level, at_least
+from runtriage.model.vocab import Lang, Level, at_least
 from runtriage.settings import CacheSettings, Settings, SweepSettings
+from runtriage.settings.schema import ReportSettings
 from runtriage.trackers.files import FilesSource
 from runtriage.trackers.mlflow.source import open_source
 
@@ -28,7 +29,7 @@ EXPERIMENT = "pretraining"
 _RUNS = Path(__file__).resolve().parent.parent / "demo_data" / "runs"
 
 
-def run(*, keep: bool, port: int) -> int:
+def run(*, keep: bool, port: int, lang: Lang | None = None) -> int:
     """Start a server, fill it, sweep it, say where to look, and return the exit code.
 
     Raises
@@ -46,11 +47,13 @@ def run(*, keep: bool, port: int) -> int:
     with _ending_on_signals(), folder as name, served(Path(name), port) as server:
         _load(server, histories)
         source = f"mlflow://{server.place}/{EXPERIMENT}"
-        out(f"$ runtriage sweep {source} --write all")
-        settings = Settings(sweep=SweepSettings(write=("all",)), cache=CacheSettings(address="off"))
+        said = f" --lang {lang.value}" if lang is not None else ""
+        out(f"$ runtriage sweep {source} --write all{said}")
+        report = ReportSettings(lang=lang or Lang.EN)
+        settings = Settings(sweep=SweepSettings(write=("all",)), cache=CacheSettings(address="off"), report=report)
         with perform(Ask(source=source), settings) as swept:
             code = tell(swept, Ask(source=source), settings)
-            _tell_addresses(source, [entry.report for entry in swept.entries()])
+            _tell_addresses(source, [entry.report for entry in swept.entries()], said)
         _stay(server, keep=keep)
     return code
 
@@ -70,13 +73,13 @@ def _load(server: Server, histories: list[RunHistory]) -> None:
             loader.log(history)
 
 
-def _tell_addresses(address: str, reports: list[Report]) -> None:
+def _tell_addresses(address: str, reports: list[Report], said: str) -> None:
     out()
     with closing(open_source(address)) as source:
         lines = [("flagged runs in MLflow", source.view_url())]
     flagged = [report.run for report in reports if at_least(report.verdict, Level.SUSPICIOUS)]
     lines += [(run.name, run.url) for run in flagged if run.url is not None]
-    lines += [("one in the terminal", f"runtriage check {address}/{flagged[0].id}")] if flagged else []
+    lines += [("one in the terminal", f"runtriage check {address}/{flagged[0].id}{said}")] if flagged else []
     longest = max(len(title) for title, _ in lines)
     for title, place in lines:
         out(f"{title:<{longest}}  {place}")

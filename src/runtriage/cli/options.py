@@ -48,6 +48,9 @@ NotifyOpt = Annotated[
     typer.Option("--notify", metavar="URL", help="With --rules: Apprise URL, or RUNTRIAGE_NOTIFY_URLS."),
 ]
 FailOpt = Annotated[Threshold | None, typer.Option("--fail-on", help="Exit with 1 if a verdict is this bad or worse.")]
+NoFailOpt = Annotated[Threshold | None, typer.Option("--fail-on", hidden=True)]
+"""Where it makes no sense: whoever gives it all the same is told what to do instead."""
+
 BaseOpt = Annotated[
     str | None, typer.Option("--baselines", metavar="FILE", help="Judge against baselines that `learn` wrote.")
 ]

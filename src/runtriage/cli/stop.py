@@ -2,12 +2,43 @@
 
 from __future__ import annotations
 
+import os
 import signal
+import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+
+def take_second(code: int) -> None:
+    """Have the first Ctrl-C raise ``KeyboardInterrupt``, as it does, and the second end the process at once.
+
+    A sweep that is interrupted still waits for the answers its threads are waiting for. What Python itself makes of a
+    second Ctrl-C then depends on where it is: tracebacks out of its own shutdown, with any exit code.
+
+    Parameters
+    ----------
+    code
+        Exit code after the second.
+    """
+    is_usual = signal.getsignal(signal.SIGINT) is signal.default_int_handler  # else Ctrl-C is none of our business
+    if not is_usual or threading.current_thread() is not threading.main_thread():
+        return
+
+    def second(_number: int, _frame: FrameType | None) -> None:
+        if (processes := sys.modules.get("multiprocessing.process")) is not None:
+            for child in processes.active_children():  # workers that nobody would end any more
+                child.kill()
+        os._exit(code)
+
+    def first(_number: int, _frame: FrameType | None) -> None:
+        signal.signal(signal.SIGINT, second)
+        raise KeyboardInterrupt
+
+    signal.signal(signal.SIGINT, first)
 
 
 class Stopped(KeyboardInterrupt):

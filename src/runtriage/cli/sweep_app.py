@@ -22,6 +22,7 @@ from runtriage.cli.options import (
     JsonOpt,
     LangOpt,
     LimitOpt,
+    NoFailOpt,
     NotifyOpt,
     OnlyOpt,
     ReadersOpt,
@@ -68,7 +69,7 @@ def sweep(
 
 
 def watch(every: EveryOpt = "10m", **given: Any) -> None:
-    """Sweep again and again, for those who have no scheduler; takes the options of `sweep`."""
+    """Sweep again and again, for those who have no scheduler; takes the options of `sweep` but --fail-on."""
     from runtriage.cli.watch import run
 
     raise typer.Exit(run(*_asked(given), every))
@@ -100,10 +101,11 @@ def _asked(given: Mapping[str, Any]) -> tuple[Ask, dict[str, Any]]:
 
 def _take_options_of_sweep(command: Any) -> None:
     """Have a command take every option of `sweep` before its own: what one learns, the other knows."""
-    shared = inspect.signature(sweep, eval_str=True)
+    shared = inspect.signature(sweep, eval_str=True).parameters
     own = inspect.signature(command, eval_str=True).parameters.values()
     named = [one for one in own if one.kind is not inspect.Parameter.VAR_KEYWORD]
-    command.__signature__ = shared.replace(parameters=[*shared.parameters.values(), *named])
+    taken = [*(shared | {"fail_on": shared["fail_on"].replace(annotation=NoFailOpt)}).values(), *named]
+    command.__signature__ = inspect.Signature(taken)
     command.__annotations__ = {name: one.annotation for name, one in command.__signature__.parameters.items()}
 
 

@@ -22,3 +22,9 @@ def test_watch_takes_the_options_of_sweep() -> None:
     sweep, watch = ({one.name for one in commands[name].params} for name in ("sweep", "watch"))
     assert watch - sweep == {"every"}
     assert not sweep - watch
+
+
+def test_watch_does_not_offer_what_it_refuses() -> None:
+    """A watch does not end with a verdict; `sweep` may."""
+    offered = {name: "--fail-on <" in CliRunner().invoke(app, [name, "--help"]).output for name in ("sweep", "watch")}
+    assert offered == {"sweep": True, "watch": False}
