@@ -23,14 +23,16 @@ from mlflow_server.real import RealServer
 
 from runtriage.testing.synth import cohort
 
-pytestmark = pytest.mark.integration
+# The servers that a test starts first are part of its time: on a busy machine they take a minute or two of it.
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(600)]
 COHORTS, RUNS = 10, 30
 SWEEP = (sys.executable, "-m", "runtriage", "sweep")
 HASTY = (
-    "import sys; import runtriage.sweep.executors.dask as dask; from runtriage.cli.app import main;"
+    "import faulthandler, sys; faulthandler.dump_traceback_later(240, exit=True);"
+    "import runtriage.sweep.executors.dask as dask; from runtriage.cli.app import main;"
     "dask.DaskExecutor.__init__.__kwdefaults__['patience'] = 3.0; main(sys.argv[1:])"
 )
-"""The command line, with less patience with a cluster without workers."""
+"""The command line, with less patience with a cluster without workers; should it hang, it says where and ends."""
 
 
 def filled(server: RealServer, experiment: str) -> str:
