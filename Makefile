@@ -16,13 +16,14 @@ SLOW := statistical or browser
 help:  ## Show this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-setup: $(STAMP)  ## Make .venv with exactly the packages of requirements/dev.txt
+setup: $(STAMP)  ## Make .venv with exactly the packages of requirements/
 
-$(STAMP): requirements/dev.txt pyproject.toml
+$(STAMP): requirements/dev.txt requirements/operator.txt pyproject.toml
 	@command -v $(PYTHON) >/dev/null || { echo "needs $(PYTHON) (or: make PYTHON=path/to/python3.11)" >&2; exit 2; }
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	@echo "installing $$(grep -c '==' requirements/dev.txt) packages into .venv: some minutes, once"
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/dev.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r requirements/operator.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	@touch $@
 

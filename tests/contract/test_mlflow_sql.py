@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from demanded import absent
 from mlflow_store.postgres import INSTALL, cluster, programs
 from mlflow_store.store import Store
 
@@ -25,7 +26,7 @@ def sqlite_address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 def postgres_address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """Return the address of an experiment that holds the runs of the contract, in PostgreSQL."""
     if programs() is None:
-        pytest.skip(f"no PostgreSQL server that can be run here: {INSTALL}")
+        absent(f"no PostgreSQL server that can be run here: {INSTALL}")
     with cluster(tmp_path_factory.mktemp("postgres")) as url, Store(url).closing() as store:
         yield _sampled(store)
 

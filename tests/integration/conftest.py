@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
+from demanded import absent
 from mlflow_server.faults import FaultServer
 from mlflow_server.real import RealServer, real_server
 from mlflow_store.postgres import INSTALL, cluster, programs
@@ -72,7 +73,7 @@ def store(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
         if request.param == "sqlite":
             url = f"sqlite:///{folder}/mlflow.db"
         elif programs() is None:
-            pytest.skip(f"no PostgreSQL server that can be run here: {INSTALL}")
+            absent(f"no PostgreSQL server that can be run here: {INSTALL}")
         else:
             url = stack.enter_context(cluster(folder))
         yield stack.enter_context(Store(url).closing())

@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from demanded import absent
 from mlflow_server.real import RealServer
 
 from runtriage.analysis.cohorts import fingerprint
@@ -45,10 +46,8 @@ PATIENCE = 90.0
 def _installed() -> None:
     """Ask for the programs: a person may lack them, the CI may not."""
     missing = [program for program in PROGRAMS if shutil.which(program) is None]
-    if missing and os.environ.get("CI"):
-        pytest.fail(f"the CI must install {', '.join(missing)} (Debian: prometheus, prometheus-alertmanager)")
     if missing:
-        pytest.skip(f"not installed: {', '.join(missing)}")
+        absent(f"not installed: {', '.join(missing)} (Debian: prometheus, prometheus-alertmanager)")
 
 
 def promtool(*words: str, folder: Path, text: str = "") -> subprocess.CompletedProcess[str]:

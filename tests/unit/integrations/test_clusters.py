@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 import typer
 import yaml
+from demanded import absent
 
 from runtriage.cli.app import app
 
@@ -80,7 +81,7 @@ def test_the_cluster_keeps_the_schema_of_its_operator() -> None:
     """The DaskCluster is one to the operator's own CRD, and has no field that the CRD does not know."""
     found = importlib.util.find_spec("dask_kubernetes")
     if found is None or not found.submodule_search_locations:
-        pytest.skip("no CRD of the operator: pip install --no-deps dask-kubernetes")
+        absent("no CRD of the operator: `make setup` installs it")
     import jsonschema  # noqa: PLC0415  slow to import
 
     (place,) = found.submodule_search_locations

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 import typer
 import yaml
+from demanded import absent
 
 from runtriage.cli.app import app
 from runtriage.model.refs import parse_address
@@ -65,14 +66,14 @@ def test_the_command_is_one_of_ours(path: Path) -> None:
 def test_units_are_valid() -> None:
     """The units are ones that systemd takes."""
     if shutil.which("systemd-analyze") is None:
-        pytest.skip("no systemd-analyze: apt-get install -y systemd")
+        absent("no systemd-analyze: apt-get install -y systemd")
     assert not ran("systemd-analyze", "verify", "--man=no", "--recursive-errors=no", SERVICE, TIMER)
 
 
 def test_the_checker_of_units_finds_faults(tmp_path: Path) -> None:
     """A unit without a command is not one that systemd takes."""
     if shutil.which("systemd-analyze") is None:
-        pytest.skip("no systemd-analyze: apt-get install -y systemd")
+        absent("no systemd-analyze: apt-get install -y systemd")
     (tmp_path / "bad.service").write_text("[Service]\nType=oneshoot\n", encoding="utf-8")
     assert "bad.service" in ran("systemd-analyze", "verify", "--man=no", tmp_path / "bad.service")
 
