@@ -16,6 +16,8 @@ from pathlib import Path
 from mlflow_server.real import T0, RealServer
 
 NOTE = "mlflow.note.content"
+NOTE_LIMIT = 8000
+"""Characters of a note of a run that MLflow keeps; it cuts the rest off."""
 THEIRS = frozenset({"runtriage.contract"})
 """Keys with our prefix that people write."""
 
@@ -131,10 +133,12 @@ class Shared:
         place.note = None
 
     def write_around(self, place: Place, before: str, after: str) -> None:
-        """Write around what is in the note, ours or theirs."""
+        """Write around what is in the note, ours or theirs, as far as the server holds it."""
         now = self.raw_tags(place).get(NOTE)
         if now is None:
             self.write_note(place, before + after)
+            return
+        if len(before + now + after) > NOTE_LIMIT:
             return
         self.set_tag(place, NOTE, before + now + after)
         place.note = before + (place.note or "") + after
