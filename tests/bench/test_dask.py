@@ -129,14 +129,12 @@ def clusters(tmp_path: Path) -> Iterator[tuple[Cluster, Cluster]]:
         yield made[0], made[1]
 
 
-def gain(pairs: list[tuple[Took, Took]], *, quiet: bool) -> float:
-    """Return the median gain of the second worker; among busy neighbours, what it would be if each had a core.
+def estimate(pairs: list[tuple[Took, Took]]) -> float:
+    """Return what the gain of the second worker would be if each had a core: for when neighbours are busy.
 
-    Neighbours take more from two workers than from one, so that wall times say too little then. What does not depend
-    on them is how much work there was in CPU seconds, and for which share of the time the workers had any.
+    They take more from two workers than from one, so that wall times say too little then. What does not depend on
+    them is how much work there was in CPU seconds, and for which share of the time the workers had any.
     """
-    if quiet:
-        return statistics.median(one.wall for one, _ in pairs) / statistics.median(two.wall for _, two in pairs)
     return statistics.median(2 * two.at_work / one.at_work * min(1.0, one.cpu / two.cpu) for one, two in pairs)
 
 
@@ -150,11 +148,13 @@ def test_a_second_worker_is_worth_its_core(
         one, two = (cluster.sweep(f"repetition {repetition}") for cluster in clusters)
         pairs.append((one, two))
         told.append(f"one worker {one}, two {two}: {one.wall / two.wall:.2f} x")
-        calm = [pair for pair in pairs if max(took.others for took in pair) <= QUIET]
-        if len(calm) == WANTED:
+        calm = [[took.wall for took in side if took.others <= QUIET] for side in zip(*pairs, strict=True)]
+        if min(map(len, calm)) >= WANTED:
             break
-    found, peak = gain(calm or pairs, quiet=bool(calm)), max(cluster.peak_mb() for cluster in clusters)
-    how = f"median of {len(calm)} undisturbed pairs" if calm else "estimated, others were busy all the time"
+    found, how = estimate(pairs), "estimated, others were busy all the time"
+    if all(calm):
+        found, how = statistics.median(calm[0]) / statistics.median(calm[1]), "medians of what nobody disturbed"
+    peak = max(cluster.peak_mb() for cluster in clusters)
     with capsys.disabled():
         print("\n".join(["", *told, f"{found:.2f} x ({how}); peak of a worker {peak:.0f} MB"]))  # noqa: T201  a bench
     assert found >= LEAST
