@@ -93,6 +93,21 @@ def full_logs(rng: np.random.Generator, runs: list[RunHistory]) -> list[RunHisto
     return out
 
 
+def linked(rng: np.random.Generator, runs: list[RunHistory], correlation: float) -> list[RunHistory]:
+    """Let the levels of loss and grad norm wander together in each run, as far as a correlation says."""
+    n = runs[0].tracks[Role.LOSS].step.size
+    knots, x = np.linspace(0, n - 1, 5), np.arange(n)
+    out = []
+    for run in runs:
+        first, second = _wander(rng, knots, x), _wander(rng, knots, x)
+        other = correlation * first + np.sqrt(1.0 - correlation**2) * second
+        tracks = dict(run.tracks)
+        for role, wander, size in ((Role.LOSS, first, 0.05), (Role.GRAD_NORM, other, 0.2)):
+            tracks[role] = Track(step=tracks[role].step, value=tracks[role].value * np.exp(size * wander))
+        out.append(dataclasses.replace(run, tracks=tracks))
+    return out
+
+
 def _wander(rng: np.random.Generator, knots: Array, x: NDArray[np.int64]) -> Array:
     return np.asarray(np.interp(x, knots, rng.standard_normal(knots.size)))
 

@@ -16,7 +16,7 @@ from scipy.stats import binom
 
 from runtriage import pipeline
 from runtriage.model.vocab import Level
-from tests.statistical.null_model import KINDS, LENGTHS, SPREADS, full_logs, healthy_histories
+from tests.statistical.null_model import KINDS, LENGTHS, SPREADS, full_logs, healthy_histories, linked
 
 pytestmark = pytest.mark.statistical
 
@@ -126,6 +126,22 @@ def test_full_logs_alarm_no_more_often_than_budgeted(size: int, cohorts: int) ->
     for i in range(cohorts):
         kind, spread = KINDS[i % len(KINDS)], SPREADS[i // len(KINDS) % len(SPREADS)]
         runs = full_logs(rng, healthy_histories(rng, size, kind, spread, int(rng.choice(LENGTHS))))
+        verdicts = [triage.report.verdict for triage in pipeline.triage_cohort(runs)]
+        tally.runs += len(verdicts)
+        tally.alarms += sum(verdict in {Level.SUSPICIOUS, Level.BROKEN} for verdict in verdicts)
+    assert tally.alarms <= tally.bound(NOMINAL), f"{tally.alarms} of {tally.runs}"
+
+
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("correlation", [1.0, 0.0, -0.5])
+@pytest.mark.parametrize(("size", "cohorts"), [(5, 64), (10, 32)])
+def test_levels_that_go_together_alarm_no_more_often_than_budgeted(size: int, cohorts: int, correlation: float) -> None:
+    """Loss and norm that wander together are no departure of both; nor, within reason, those that wander apart."""
+    rng = np.random.default_rng([22, size])
+    tally = Tally()
+    for i in range(cohorts):
+        kind, spread = KINDS[i % len(KINDS)], SPREADS[i // len(KINDS) % len(SPREADS)]
+        runs = linked(rng, healthy_histories(rng, size, kind, spread, int(rng.choice(LENGTHS))), correlation)
         verdicts = [triage.report.verdict for triage in pipeline.triage_cohort(runs)]
         tally.runs += len(verdicts)
         tally.alarms += sum(verdict in {Level.SUSPICIOUS, Level.BROKEN} for verdict in verdicts)

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from runtriage.analysis.calibrate import SPIKE_SHARE
+from runtriage.analysis.derived import CLIP_TOP, CLIPPED_SHARE
 from runtriage.analysis.form import Form, RunView
 from runtriage.analysis.null_table import RARITY, RARITY_CHANCES
 from runtriage.analysis.order_stats import Array
@@ -14,6 +15,8 @@ from runtriage.analysis.spikes import rarest
 from runtriage.model.vocab import Role
 
 _LEAST_BINS = 3
+_NEVER_ALONE = frozenset({CLIP_TOP, CLIPPED_SHARE})
+"""How often a norm is clipped jumps where its level is near the clip value, and is told only with other evidence."""
 
 
 def run_chance(view: RunView, forms: Sequence[Form]) -> float:
@@ -47,7 +50,7 @@ def rarity(view: RunView, forms: Sequence[Form]) -> float:
     """
     explained = min((form.start for form in forms if form.explained_by is not None), default=np.inf)
     stop = int(np.searchsorted(view.axis.edges[1:], explained))  # behind what is explained levels prove nothing
-    roles = [role for role in view.z if role in view.limits]
+    roles = [role for role in view.z if role in view.limits and role not in _NEVER_ALONE]
     sizes = lasting(np.array([view.z[role][:stop] for role in roles])).tolist() if roles else []
     levels = [view.expected(role, size) for role, size in zip(roles, sizes, strict=True)]
     spikes = [rarest(view, role) / SPIKE_SHARE for role in (Role.LOSS, Role.GRAD_NORM)]

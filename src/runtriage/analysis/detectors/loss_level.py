@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass
 
 import numpy as np
 
 from runtriage.analysis.context import attention_rise, data_switch_near, lr_above, lr_ratio
 from runtriage.analysis.derived import MOVE
-from runtriage.analysis.form import DRIFT_RANK, Form, RunView, rows_against_centre
+from runtriage.analysis.form import DRIFT_RANK, LAST_RESORT, Form, RunView, rows_against_centre
 from runtriage.analysis.locate import episode, locate, middle, ramp_start
 from runtriage.analysis.order_stats import Array, moving_mean, moving_median
 from runtriage.analysis.shapes import Shape, best_shape, climbs
@@ -25,6 +26,10 @@ _PASSING = 0.12
 _BACK = 0.3
 _DOWNWARD = 0.1
 """Part of the loss's budget for departures downwards, which harm a run less often and rarely in a small way."""
+
+
+_JOINT, _JOINT_RANK = 0.5, 12
+"""Part of the loss's budget for each way in which loss and norm depart together; what either says alone comes first."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,7 +66,38 @@ def detect(view: RunView) -> list[Form]:
     down = episode(z[:last], view.stricter_limit(Role.LOSS, _DOWNWARD), _PERSIST, -1)
     if down is not None and down[0] > 2:
         return [_downward(view, _measure(view, down[0], last, -1))]
-    return []
+    joint = _joint(view, last)
+    return [joint] if joint is not None else []
+
+
+def _joint(view: RunView, last: int) -> Form | None:
+    """Look for a loss that gets worse where the grad norm departs as well, which it would not be told for alone.
+
+    A run that stands still has a higher loss and a lower norm than its siblings; one that steps or climbs moves up with
+    a higher norm. Levels of healthy runs know little of each other's, and where they do, they differ to the same side:
+    there the move of the loss is taken, which knows nothing of levels.
+    """
+    norm = view.z.get(Role.GRAD_NORM)
+    if norm is None:
+        return None
+    limit = view.joint_limit(_JOINT)
+    for role, sign in ((Role.LOSS, -1), (MOVE, 1)):
+        if role not in view.z:
+            continue
+        both = np.minimum(view.z[role], sign * norm)[:last]
+        hit = episode(both, limit, _PERSIST, 1)
+        if hit is not None:
+            form = _upward(view, _measure(view, hit[0], last, 1), hit, last)
+            kind, rank = form.kind, max(form.rank, _JOINT_RANK)
+            if kind == FindingKind.PLATEAU and sign > 0:  # a run that stands still has no higher norm
+                kind, rank = FindingKind.STEP_UP, LAST_RESORT
+            z = float(np.nanmax(both[hit[0] : hit[1]]))
+            seen = float(np.nanmax(sign * norm[hit[0] : hit[1]])) * sign
+            return dataclasses.replace(
+                form, kind=kind, rank=rank, z=z, p=view.p_joint(z, _JOINT),
+                evidence=(*form.evidence, phrase("joint.norm", z=seen)),
+            )
+    return None
 
 
 def _moves(r: Array) -> Array:

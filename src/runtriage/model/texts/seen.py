@@ -42,6 +42,10 @@ SEEN: Mapping[str, tuple[str, str]] = {
         ),
         "相对同配置的 {members} 个 run，损失水平在几个区间之内变为原来的 {factor:.3g} 倍（z 为 {z:.1f}），此后保持不变",
     ),
+    "joint.norm": (
+        "the grad norm departs from the same runs at the same place, z {z:.1f}",
+        "同一处的梯度范数也偏离这些 run，z 为 {z:.1f}",
+    ),
     "loss.at_once": (
         "x {factor:.3g} within a few rows of step {step}",
         "在第 {step} 步前后几行之内变为 {factor:.3g} 倍",
