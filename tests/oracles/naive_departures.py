@@ -53,7 +53,8 @@ def spread(
     width of the shortest half of so many standard normal values.
     """
     bins = len(deviation[0])
-    limit = 4.0 * max(1.4826 * middle([abs(d) for own in deviation for d in own]), floor)
+    every = max(1, bins // 24)
+    limit = 4.0 * max(1.4826 * middle([abs(d) for own in deviation for d in own[::every]]), floor)
     variance, dof, count = [], [], []
     for b in range(bins):
         known = [own[b] for own in deviation if math.isfinite(own[b])]
@@ -78,14 +79,29 @@ def spread(
     return sd, [PRIOR + d for d in dof]
 
 
+def polished(members: Sequence[Sequence[float]], *, trusted: bool) -> list[float]:
+    """Centre of the members per bin, each member moved to where the others are, and back.
+
+    How far a member is away is the median of its distance from the bins' own centres.
+    """
+    bins = len(members[0])
+
+    def centre(values: Sequence[float]) -> float:
+        return middle(values) if trusted else shortest(values)[0]
+
+    first = [centre([own[b] for own in members]) for b in range(bins)]
+    apart = [middle([own[b] - first[b] for b in range(bins)]) for own in members]
+    moved = [centre([own[b] - away for own, away in zip(members, apart, strict=True)]) for b in range(bins)]
+    return [m + centre(apart) for m in moved]
+
+
 def departure(
     candidate: Sequence[float], members: Sequence[Sequence[float]], floor: float, expected: Sequence[float], *,
     trusted: bool,
 ) -> dict[str, list[float]]:
     """Depart one candidate from its members in one role: z, level_z, r, centre and sd per bin."""
     bins = len(candidate)
-    columns = [[own[b] for own in members] for b in range(bins)]
-    centre = [middle(c) if trusted else shortest(c)[0] for c in columns]
+    centre = polished(members, trusted=trusted)
     r = [candidate[b] - centre[b] for b in range(bins)]
     deviation = [[own[b] - centre[b] for b in range(bins)] for own in members]
     sd, dof = spread(deviation, floor, expected, trusted=trusted)

@@ -165,7 +165,7 @@ def _ar1(rng: np.random.Generator, n: int, phi: float) -> Array:
 
 def main() -> None:
     """Print the tables."""
-    cohorts = {2: 1600, 3: 1200, 5: 800, 10: 480, 30: 160}
+    cohorts = {2: 6400, 3: 4800, 5: 3200, 10: 1920, 30: 640}
     sizes = {m: departure_sizes(m, c, seed=1) for m, c in cohorts.items()}
     lines = []
     for name, which in (("LEVEL_Z", 0), ("NOISE_Z", 1)):

@@ -69,9 +69,9 @@ def shares(roles: Iterable[str]) -> dict[str, float]:
     """Divide the false-alarm budget over the compared roles.
 
     Loss, its moves, grad norm and validation against training have a tenth of the budget each, whatever else is logged:
-    a log of forty layers must not blind us to the loss. The others divide four tenths, none more than a tenth. What is
-    left is for spikes. Roles that move together make the whole cost less than the sum: healthy cohorts with full logs
-    alarm at a third of the budget (``tests/statistical/test_null.py``).
+    a log of forty layers must not blind us to the loss; a tenth more is for loss and norm together. The others divide
+    four tenths, none more than a tenth. What is left is for spikes. Roles that move together make the whole cost less
+    than the sum: healthy cohorts with full logs alarm at a third of the budget (``tests/statistical/test_null.py``).
     """
     names = [r for r in roles if not r.startswith(_UNTESTED)]
     rest = [r for r in names if r not in _MAIN]

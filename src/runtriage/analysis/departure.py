@@ -114,11 +114,10 @@ def departures(candidate: Array, member: Array, use: NDArray[np.bool_], floor: A
 def _chunk(candidate: Array, member: Array, use: NDArray[np.bool_], floor: Array, *, trusted: bool) -> Departures:
     table = _table(member, use)
     count = _count(np.isfinite(table))
-    if trusted:
-        centre = nan_median(table, 2)
-        centre[count == 0] = np.nan
-    else:
-        centre, _ = shortest_half(table, 2)
+    centre = _centre(table, trusted=trusted)
+    # runs that lie apart have no centre of their own in a bin: each is moved to where the others are, and back
+    apart = nan_median(table - centre[:, :, None], -1)
+    centre = _centre(table - apart[..., None], trusted=trusted) + _centre(apart[..., None], trusted=trusted)
     r = candidate - centre
     deviation = table - centre[:, :, None]
     sd, dof = _spread(deviation, floor, trusted=trusted)
@@ -142,6 +141,11 @@ def _chunk(candidate: Array, member: Array, use: NDArray[np.bool_], floor: Array
         z[..., after] = np.where(np.abs(change_z) > np.abs(z[..., after]), change_z, z[..., after])
     z = np.where(np.isfinite(r), z, np.nan)
     return Departures(z=z, level_z=level_z, r=r, centre=centre, sd=sd, members=count)
+
+
+def _centre(values: Array, *, trusted: bool) -> Array:
+    """Centre of the members, shape (C, K, R, B) to (C, K, B)."""
+    return nan_median(values, 2) if trusted else shortest_half(values, 2)[0]
 
 
 def _table(member: Array, use: NDArray[np.bool_]) -> Array:

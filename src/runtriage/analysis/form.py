@@ -19,6 +19,8 @@ from runtriage.model.series import PreparedRun
 from runtriage.model.vocab import Explanation, FindingKind, Outcome, Role
 
 T = TypeVar("T")
+_JOINT = 0.5
+"""Share of loss and norm departing together in one way, in shares of the loss: there are two ways."""
 
 DRIFT_RANK = 35
 """Rank of a level that drifts: weaker than anything that names a mechanism."""
@@ -114,23 +116,17 @@ class RunView:
         wanted = np.interp(limit, grid, log_p) + np.log(part)
         return max(limit, float(np.interp(-wanted, -log_p, grid)))
 
-    def joint_limit(self, part: float) -> float:
-        """Return the z that two independent levels must pass together, each to a side of its own.
-
-        Parameters
-        ----------
-        part
-            Part of the loss's share of the budget.
-        """
+    def joint_limit(self) -> float:
+        """Return the z that two independent levels pass together, each to one side, half as often as the loss its."""
         grid, log_p = self.level_p
-        alone = np.interp(self.limit(Role.LOSS), grid, log_p) + np.log(part)
+        alone = np.interp(self.limit(Role.LOSS), grid, log_p) + np.log(_JOINT)
         return float(np.interp(-(0.5 * alone + np.log(2.0)), -log_p, grid))
 
-    def p_joint(self, z: float, part: float) -> float:
-        """Chance that two independent levels of a healthy run pass ``z`` together, over their part of the budget."""
+    def p_joint(self, z: float) -> float:
+        """Chance that two independent levels of a healthy run pass ``z`` together, over their share."""
         grid, log_p = self.level_p
         both = 2.0 * (np.interp(abs(z), grid, log_p) - np.log(2.0))
-        return min(1.0, float(np.exp(both)) / max(part * self.share.get(Role.LOSS, 1.0), 1e-6))
+        return min(1.0, float(np.exp(both)) / max(_JOINT * self.share.get(Role.LOSS, 1.0), 1e-6))
 
     def p_level(self, role: str, z: float) -> float:
         """Chance that a healthy run passes ``z`` for three bins in this role, or as rare a size in any other."""

@@ -75,6 +75,9 @@ def _roots(forms: list[Form], span: float) -> list[Form]:
         # a level that had long begun to move is not what a passing spike left behind
         older = [f for f in near if f.kind == FindingKind.BASELINE_DRIFT and f.start < root.start - together]
         root = min(older, key=lambda f: (f.rank, f.detected), default=root)
+    if root.kind == FindingKind.LAYER_IMBALANCE:  # nor does a layer that falls behind hold back a run from its start
+        older = [f for f in near if f.measures.get("from_start") and f.start < root.start - together]
+        root = min(older, key=lambda f: (f.rank, f.detected), default=root)
     others = [f for f in forms if f is not root]
     out = [_with_consequences(root, [f for f in others if f.detected <= root.detected + 4 * together])]
     if root.outcome == Outcome.RECOVERED:

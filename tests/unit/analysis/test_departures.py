@@ -30,7 +30,7 @@ def drawn(seed: int, members: int, bins: int, missing: float) -> tuple[Array, Ar
 
 @settings(deadline=None, max_examples=40)
 @given(
-    seed=st.integers(0, 10_000), members=st.integers(1, 36), bins=st.sampled_from([1, 4, 11, 25, 40]),
+    seed=st.integers(0, 10_000), members=st.integers(1, 36), bins=st.sampled_from([1, 4, 11, 25, 60]),
     missing=st.sampled_from([0.0, 0.2, 0.9]), trusted=st.booleans(),
 )
 def test_departures_are_the_plain_loops(seed: int, members: int, bins: int, missing: float, *, trusted: bool) -> None:

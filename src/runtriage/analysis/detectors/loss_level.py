@@ -23,13 +23,14 @@ _SCOPE_JUMP = 0.62
 _FACTOR_SPREAD = 0.25
 _SMALL = 0.3
 _PASSING = 0.12
+_NO_CHANCE = 25.0
 _BACK = 0.3
 _DOWNWARD = 0.1
 """Part of the loss's budget for departures downwards, which harm a run less often and rarely in a small way."""
 
 
-_JOINT, _JOINT_RANK = 0.5, 12
-"""Part of the loss's budget for each way in which loss and norm depart together; what either says alone comes first."""
+_JOINT_RANK = 12
+"""Rank of what loss and norm say together: what either says alone comes first."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,7 +81,7 @@ def _joint(view: RunView, last: int) -> Form | None:
     norm = view.z.get(Role.GRAD_NORM)
     if norm is None:
         return None
-    limit = view.joint_limit(_JOINT)
+    limit = view.joint_limit()
     for role, sign in ((Role.LOSS, -1), (MOVE, 1)):
         if role not in view.z:
             continue
@@ -94,7 +95,7 @@ def _joint(view: RunView, last: int) -> Form | None:
             z = float(np.nanmax(both[hit[0] : hit[1]]))
             seen = float(np.nanmax(sign * norm[hit[0] : hit[1]])) * sign
             return dataclasses.replace(
-                form, kind=kind, rank=rank, z=z, p=view.p_joint(z, _JOINT),
+                form, kind=kind, rank=rank, z=z, p=view.p_joint(z),
                 evidence=(*form.evidence, phrase("joint.norm", z=seen)),
             )
     return None
@@ -267,9 +268,11 @@ def _by_shape(view: RunView, change: _Change, last: int) -> tuple[FindingKind, i
     reach = max(0, change.bin - int(0.35 * view.axis.bins))
     begun = ramp_start(mid[reach:], moving_mean(r, 1)[reach:])
     start = min(int(begun) if shape is None else int(view.axis.edges[shape.bin]), change.step)
-    if name == "stall" or not climbs(change.rise, change.final):
-        return FindingKind.PLATEAU, 16, start
-    return FindingKind.DIVERGENCE, 9, start
+    if name == "rise" and climbs(change.rise, change.final):
+        return FindingKind.DIVERGENCE, 9, start
+    # a run that stands still falls behind by what its siblings gain, and no fit is better by more than chance
+    stands = shape is None or shape.error["stall"] - shape.error["rise"] < _NO_CHANCE
+    return FindingKind.PLATEAU if stands else FindingKind.DIVERGENCE, 16, start
 
 
 def _downward(view: RunView, change: _Change) -> Form:

@@ -15,8 +15,11 @@ from runtriage.model.phrase import phrase
 from runtriage.model.vocab import FindingKind, Outcome, Role
 
 _PERSIST = 3
-_VANISHED = -1.2
-_EXPLODED = 1.25
+_VANISHED, _GONE, _REACH = -1.2, -4.0, 8
+_BESIDE_PLATEAU = 17
+"""Rank of a norm that is some times smaller, as in a run that stands still; one that is gone comes first."""
+
+_EXPLODED = 1.1
 _LOSS_CALM = 0.05
 _SECOND = 2.0
 
@@ -80,19 +83,19 @@ def _vanishing(view: RunView) -> Form | None:
             continue
         loss = view.z.get(Role.LOSS)
         loss_up = bool(np.nanmedian(loss[a:b]) > 1.5) if loss is not None and np.isfinite(loss[a:b]).any() else True
-        if not loss_up and np.nanmin(r[a:b]) > -4.0:
+        shallow = bool(np.nanmin(r[a:b]) > _GONE)
+        if not loss_up and shallow:
             continue
         start = int(view.axis.edges[0])
         if a > 2:
             step, rows = rows_against_centre(view, Role.GRAD_NORM)
-            stop = int(np.searchsorted(step, view.axis.edges[a]))
-            normal = np.flatnonzero(np.nan_to_num(moving_mean(rows[:stop], 2), nan=-9.0) > -0.3)
-            start = int(step[min(normal[-1] + 1, step.size - 1)]) if normal.size else start
+            lo, hi = np.searchsorted(step, [view.axis.edges[max(0, a - _REACH)], view.axis.edges[min(a + 2, bins)]])
+            start = int(step[min(locate(rows, int(lo), int(hi)).index, step.size - 1)])
         z = float(np.nanmin(level_z[a:b]))
         return Form(
             kind=FindingKind.VANISHING_GRADIENT, role=Role.GRAD_NORM, start=start, detected=int(view.axis.edges[a]),
             peak=int(view.axis.mid[a + int(np.nanargmin(r[a:b]))]), z=z, p=view.p_level(Role.GRAD_NORM, z),
-            outcome=Outcome.ONGOING, rank=11,
+            outcome=Outcome.ONGOING, rank=_BESIDE_PLATEAU if shallow and a > 2 else 11,
             evidence=(phrase("norm.vanished", factor=np.exp(np.nanmedian(r[a:b])), count=b - a, bins=bins),),
             measures={"depth": float(np.nanmin(r[a:b])), "from_start": float(a <= 2), "loss_up": float(loss_up)},
         )

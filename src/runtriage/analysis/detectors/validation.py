@@ -92,7 +92,8 @@ def _switch(view: RunView) -> Form | None:
         return None
     b = int(np.clip(np.searchsorted(view.axis.edges, step[k]) - 1, 0, view.axis.bins - 1))
     train = middle(view.r[Role.LOSS], b, view.axis.bins)
-    if train > -0.01:
+    gap = view.z.get(VAL_GAP, np.empty(0))[: max(0, b - 1)]
+    if train > -0.01 or episode(gap, view.limit(VAL_GAP), _PERSIST, 1) is not None:  # it had left long before
         return None
     at, rows = rows_against_centre(view, Role.LOSS)
     lo, hi = (int(x) for x in np.searchsorted(at, [step[k - 1], step[k]]))
