@@ -22,8 +22,16 @@ HERE = Path(__file__).resolve().parent
 README = HERE.parent.parent / "README.md"
 FLOOR = HERE / "floor.json"
 RULES = "alert rules, fault lab"
-SYNTHETIC = ((7, 0.0), (7, 0.03), (7, 0.10), (11, 0.03), (23, 0.03), (31, 0.10))
-"""Seed and run-to-run spread; nothing was tuned on seeds other than 7 and 11."""
+SYNTHETIC = {
+    f"synthetic, seed {seed}, spread {spread:g}": (seed, spread) for seed, spread in (
+        (7, 0.0), (7, 0.03), (7, 0.10), (11, 0.03), (23, 0.03), (31, 0.10),
+        (82, 0.03), (83, 0.06), (81, 0.10), (84, 0.10),
+    )
+}
+"""Seed and run-to-run spread by name; seeds from 81 on were first looked at when nothing was changed any more."""
+
+ALARMS = {name: 0.02 if spread >= 0.10 else 0.01 for name, (_, spread) in SYNTHETIC.items()}
+"""Share of the healthy runs that may alarm: false alarms have a budget, and fewer of them are luck, no floor."""
 
 HIGHER = ("recall", "typed", "located", "cause@1", "cause@3")
 
@@ -54,7 +62,7 @@ def main() -> int:
     if options.raise_floor:
         floor |= {name: raised(floor.get(name, {}), _kept(scores)) for name, scores in table.items()}
         FLOOR.write_text(json.dumps(floor, indent=1, sort_keys=True) + "\n")
-    below = list(fallen(table, floor))
+    below = list(fallen(table, floor, ALARMS))
     sys.stdout.write("\n".join(below or ["no figure is below its floor"]) + "\n")
     return 1 if below else 0
 
@@ -85,14 +93,14 @@ def _rules(corpora: Path, work: Path) -> dict[str, float]:
 
 
 def _judged(corpora: Path, work: Path) -> Iterator[Corpus]:
-    for seed, spread in SYNTHETIC:
+    for name, (seed, spread) in SYNTHETIC.items():
         folder = work / f"synthetic-{seed}-{spread:g}"
         if not (folder / "labels.jsonl").exists():
             command = [sys.executable, str(corpora / "bench" / "synth.py"), str(folder), "--seed", str(seed)]
             subprocess.run([*command, "--jitter", str(spread)], check=True, stdout=subprocess.DEVNULL)
         reports = work / f"{folder.name}.jsonl"
         _runtriage("sweep", f"files:{folder / 'runs'}", "--json", str(reports))
-        yield Corpus(f"synthetic, seed {seed}, spread {spread:g}", folder / "labels.jsonl", reports)
+        yield Corpus(name, folder / "labels.jsonl", reports)
     lab = corpora / "data" / "faultlab"
     baselines, reports = work / "faultlab.baselines", work / "faultlab.jsonl"
     _runtriage("learn", f"files:{lab / 'baselines'}", "-o", str(baselines))
@@ -139,16 +147,18 @@ def raised(floor: dict[str, float], scores: dict[str, float]) -> dict[str, float
     return floor | {key: min(pair) if key == "fpr" else max(pair) for key, pair in both.items()}
 
 
-def fallen(table: dict[str, dict[str, float]], floor: dict[str, dict[str, float]]) -> Iterator[str]:
-    """Yield a line for every figure below its floor."""
+def fallen(
+    table: dict[str, dict[str, float]], floor: dict[str, dict[str, float]], alarms: dict[str, float]
+) -> Iterator[str]:
+    """Yield a line for every figure below its floor, and for false alarms above floor and allowance."""
     for name, limits in floor.items():
         if name not in table:
             continue
         for key, limit in limits.items():
-            value = table[name][key]
-            worse = value > limit + 5e-5 if key == "fpr" else value < limit - 5e-5
+            value, most = table[name][key], max(limit, alarms.get(name, 0.0))
+            worse = value > most + 5e-5 if key == "fpr" else value < limit - 5e-5
             if worse:
-                yield f"{name}: {key} is {value:.4f}, its floor {limit:.4f}"
+                yield f"{name}: {key} is {value:.4f}, its floor {most if key == 'fpr' else limit:.4f}"
 
 
 if __name__ == "__main__":

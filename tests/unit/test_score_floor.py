@@ -17,6 +17,13 @@ def test_a_floor_is_lifted_and_never_lowered() -> None:
 
 def test_figures_below_their_floor_are_told() -> None:
     """More false alarms and a smaller recall are; figures as good as the floor are not."""
-    assert list(fallen({"a": {**FLOOR, "fpr": 0.0125}}, {"a": FLOOR})) == ["a: fpr is 0.0125, its floor 0.0100"]
-    assert list(fallen({"a": {**FLOOR, "recall": 0.9}}, {"a": FLOOR})) == ["a: recall is 0.9000, its floor 0.9500"]
-    assert not list(fallen({"a": FLOOR}, {"a": FLOOR}))
+    assert list(fallen({"a": {**FLOOR, "fpr": 0.0125}}, {"a": FLOOR}, {})) == ["a: fpr is 0.0125, its floor 0.0100"]
+    assert list(fallen({"a": {**FLOOR, "recall": 0.9}}, {"a": FLOOR}, {})) == ["a: recall is 0.9000, its floor 0.9500"]
+    assert not list(fallen({"a": FLOOR}, {"a": FLOOR}, {}))
+
+
+def test_false_alarms_within_the_budget_are_no_fall() -> None:
+    """Fewer than the allowance are luck; more than both are told."""
+    assert not list(fallen({"a": {**FLOOR, "fpr": 0.0125}}, {"a": FLOOR}, {"a": 0.02}))
+    told = list(fallen({"a": {**FLOOR, "fpr": 0.025}}, {"a": FLOOR}, {"a": 0.02}))
+    assert told == ["a: fpr is 0.0250, its floor 0.0200"]
