@@ -88,8 +88,9 @@ def off_schedule(view: RunView, schedule: tuple[Array, Array], lr: Series) -> tu
 
 def _follows(schedule: tuple[Array, Array], step: Array, value: Array) -> bool:
     """Rule out quickly that an lr jumps off or leaves a schedule: it is so near that no two rows differ enough."""
+    usual = schedule[1] if np.array_equal(step, schedule[0]) else np.interp(step, *schedule)
     with np.errstate(divide="ignore", invalid="ignore"):
-        away = np.abs(np.log(value) - np.interp(step, *schedule))
+        away = np.abs(np.log(value) - usual)
     return not (away[np.isfinite(away)] > min(_JUMP / 2, _OFF)).any()
 
 

@@ -136,7 +136,7 @@ def peaks_of(
         if id(step) not in places:
             places[id(step)] = np.searchsorted(step, axis.edges)
         at = places[id(step)]
-        peak[channel] = _largest(at, values)
+        peak[channel] = largest_per_bin(at, values)
         outside = max(float(part.max(initial=0.0)) for part in (values[: at[0]], values[at[-1] :]))
         largest[channel] = max(outside, float(peak[channel].max(initial=0.0)))
         peak[channel][:LEAD_BINS] = 0.0
@@ -209,8 +209,16 @@ def _averaged(unit: Array, width: int) -> Array:
     return mean
 
 
-def _largest(at: NDArray[np.intp], z: Array) -> Array:
-    """Largest value per bin; 0 where there is no row."""
+def largest_per_bin(at: NDArray[np.intp], z: Array) -> Array:
+    """Return the largest value per bin, shape (B,); 0 where there is no row.
+
+    Parameters
+    ----------
+    at
+        First row of each bin and one past the last, shape (B + 1,).
+    z
+        Shape (n,).
+    """
     out = np.zeros(at.size - 1)
     some = np.flatnonzero(at[1:] > at[:-1])
     if some.size:

@@ -59,12 +59,13 @@ class TailPool:
     ----------
     values, owner
         Sizes from large to small and the member each belongs to, shape (m,).
-    enough
-        Members with enough bins to count, shape (R,).
+    sizes, enough
+        Bins of each member, and whether they are enough to count, shape (R,).
     """
 
     values: Array
     owner: NDArray[np.intp]
+    sizes: NDArray[np.intp]
     enough: NDArray[np.bool_]
 
     @classmethod
@@ -75,8 +76,15 @@ class TailPool:
         values = np.concatenate(parts) if parts else np.empty(0)
         order = np.argsort(values)[::-1]
         return cls(
-            values=values[order], owner=np.repeat(np.arange(len(parts)), sizes)[order], enough=sizes >= _LEAST_BINS
+            values=values[order], owner=np.repeat(np.arange(len(parts)), sizes)[order], sizes=sizes,
+            enough=sizes >= _LEAST_BINS,
         )
+
+    def _top(self, chosen: NDArray[np.bool_], count: int) -> Array:
+        """At least the ``count`` largest of the chosen members, from large to small; all are seldom looked through."""
+        near = slice(0, 4 * count)
+        values = self.values[near][chosen[self.owner[near]]]
+        return values if values.size >= count else self.values[chosen[self.owner]]
 
     def fit(self, chosen: NDArray[np.bool_], own: Array) -> Tail:
         """Fit the upper tail of the chosen members' largest excursions.
@@ -97,13 +105,15 @@ class TailPool:
         chosen = chosen & self.enough
         runs = int(np.count_nonzero(chosen))
         if runs >= 2:
-            values = self.values[chosen[self.owner]]
             first = 1 + -(-runs // _PASSED_OVER)
+            total = int(self.sizes[chosen].sum())
+            last = min(total, first + max(_LEAST_RANKS, total // 40))
+            values = self._top(chosen, last)
         else:
             runs, values, first = 1, np.sort(own[own > 0])[::-1], 3
             if values.size < 2 * _LEAST_BINS:
                 return Tail(anchor=6.0, rate=1.0, index=3.0)
-        last = min(values.size, first + max(_LEAST_RANKS, values.size // 40))
+            last = min(values.size, first + max(_LEAST_RANKS, values.size // 40))
         ranked = np.maximum(values[first - 1 : last], 0.5)
         x, power = _log_ranks(first, ranked.size)
         slope = -float(x @ np.log(ranked)) / max(power, 1e-12)

@@ -8,13 +8,12 @@ A bad batch shows in its own loss as well, which is taken before the step: only 
 from __future__ import annotations
 
 import dataclasses
-from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import betainc
 
-from runtriage.analysis.excursions import shared_steps
+from runtriage.analysis.excursions import largest_per_bin, shared_steps
 from runtriage.analysis.form import Form, RunView
 from runtriage.analysis.order_stats import Array, median
 from runtriage.analysis.spikes import LONE_INDEX, form_at, usable_rows
@@ -80,10 +79,9 @@ def summit_rows(z: Array, at: NDArray[np.intp]) -> list[int]:
     at
         First row of each bin, and the number of rows, shape (B + 1,).
     """
-    tops = [int(a + np.argmax(z[a:b])) if b > a else -1 for a, b in pairwise(at)]
-    peak = np.array([0.0, *(z[top] if top >= 0 else 0.0 for top in tops), 0.0])
+    peak = np.pad(largest_per_bin(at, z), 1)
     high = (peak[1:-1] > 0) & (peak[1:-1] >= peak[:-2]) & (peak[1:-1] > peak[2:])
-    return [tops[k] for k in np.flatnonzero(high)]
+    return [int(at[k] + np.argmax(z[at[k] : at[k + 1]])) for k in np.flatnonzero(high)]
 
 
 def rarest_count(sizes: Array, tail: Tail, index: float) -> tuple[int, float]:
