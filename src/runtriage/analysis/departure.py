@@ -13,12 +13,14 @@ s       standard deviation of a new run's r, from the members, shrunk along the 
 
 Three statistics are combined by their largest size: the level itself, the level smoothed over five bins, and the change
 of the level since an earlier part of the same run (members treated alike), which does not care how far apart runs of
-one config lie as long as they stay there.
+one config lie as long as they stay there. The centre is that of members moved to one level, as in a median polish: of
+runs that lie apart, it would else jump from one to another.
 
 References
 ----------
 Smyth (2004), Statistical Applications in Genetics and Molecular Biology 3, art. 3: shrinking variances (here to their
-own running profile). Wallace (1959), Annals of Mathematical Statistics 30, 1124-1130: t to z.
+own running profile). Tukey (1977), Exploratory Data Analysis, ch. 11: median polish. Wallace (1959), Annals of
+Mathematical Statistics 30, 1124-1130: t to z.
 """
 
 from __future__ import annotations

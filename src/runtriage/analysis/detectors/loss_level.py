@@ -23,11 +23,12 @@ _SCOPE_JUMP = 0.62
 _FACTOR_SPREAD = 0.25
 _SMALL = 0.3
 _PASSING = 0.12
-_NO_CHANCE = 25.0
 _BACK = 0.3
 _DOWNWARD = 0.1
 """Part of the loss's budget for departures downwards, which harm a run less often and rarely in a small way."""
 
+_NO_CHANCE = 25.0
+"""Weighted sum of squares by which one shape fits better than another and no chance makes it: five deviations."""
 
 _JOINT_RANK = 12
 """Rank of what loss and norm say together: what either says alone comes first."""
