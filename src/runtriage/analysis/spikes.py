@@ -94,8 +94,9 @@ def form_at(view: RunView, role: str, kind: FindingKind, row: int, z: float, p: 
     sharing = shared_steps(view.events.get(role, []), float(step[peak]), 1.5 * cadence)
     holders = sum(bool(x.size) for x in view.events.get(role, []))
     shared = recovered and holders >= 1 and sharing >= max(1, (holders + 1) // 2)
+    alone = float(unit[peak])  # z may be of a stretch, of both roles, or of the noise
     other = _other_z(view, role, float(step[first]), float(step[min(n - 1, peak + 8)]))
-    evidence = [phrase("spike.rise", role=role, factor=np.exp(rise), step=int(step[peak]), z=z)]
+    evidence = [phrase("spike.rise", role=role, factor=np.exp(rise), step=int(step[peak]), z=alone)]
     if other is not None:
         name = Role.GRAD_NORM if role == Role.LOSS else Role.LOSS
         evidence.append(phrase("spike.other", other=name, z=other))
@@ -109,7 +110,7 @@ def form_at(view: RunView, role: str, kind: FindingKind, row: int, z: float, p: 
         rank=30 if recovered else 8 if role == Role.LOSS else 18, evidence=tuple(evidence),
         measures={
             "rise": rise, "stays": stays, "width": float(max(1, peak - first + 1)), "other_z": other or 0.0,
-            "lead": _lead(view, role, float(step[first])), "recurs": float(_count(view, role, z)),
+            "lead": _lead(view, role, float(step[first])), "recurs": float(max(1, _count(view, role, max(z, alone)))),
         },
     )
 

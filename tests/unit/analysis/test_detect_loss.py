@@ -41,6 +41,7 @@ def test_spike_is_found_at_its_row() -> None:
     finding = the(first(runs), FindingKind.LOSS_SPIKE)
     assert near(finding, AT, 1)
     assert finding.outcome == Outcome.RECOVERED
+    assert "it happens 1 time(s) in the run" in {why for cause in finding.causes for why in cause.because}
 
 
 def test_spike_that_all_siblings_share_is_explained() -> None:

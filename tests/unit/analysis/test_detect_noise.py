@@ -44,6 +44,7 @@ def test_excursion_that_the_siblings_spikes_hide_is_found_by_its_noise(seed: int
     finding = the(first(runs), FindingKind.LOSS_SPIKE)
     assert near(finding, 1000, 20)
     assert finding.outcome == Outcome.RECOVERED
+    assert not any("0 time" in why for cause in finding.causes for why in cause.because)
 
 
 @pytest.mark.parametrize("seed", [4, 5, 6])
