@@ -40,7 +40,7 @@ def detect(view: RunView) -> list[Form]:
     if view.has_cohort:
         if not _may_rise(view, _GREAT_RISE):
             return []
-        form = _excursion(view, _GREAT_RISE)
+        form = view.once("great rise", lambda: _excursion(view, _GREAT_RISE))
         return [form] if form is not None and form.explained_by is None and not _shared(view, form) else []
     step, value = view.sketch.rows[Role.LOSS]
     if np.isfinite(value).sum() < _SHORT:
